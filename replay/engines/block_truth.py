@@ -113,3 +113,15 @@ def negated(condition: Expression) -> Expression:
     if isinstance(condition, Literal):
         return Literal(not condition.value, T.BOOLEAN)
     return Call("not", (condition,), T.BOOLEAN)
+
+
+def is_said_by_range(condition: Expression) -> bool:
+    """Return whether a condition is true wherever its one attribute lies in its implied range."""
+    read = attributes(condition)
+    names = {attribute.name for attribute in read}
+    if len(names) != 1 or any(a.offset for a in read) or not is_known_by_values(condition):
+        return False
+    (name,) = names
+    where_true, where_false = implied_ranges(condition), implied_ranges(negated(condition))
+    inside, outside = (None if of is None else of.get(name) for of in (where_true, where_false))
+    return inside is not None and outside is not None and inside.intersect(outside).is_empty()

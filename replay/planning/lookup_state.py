@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from replay.planning.intervals import Stretches, replay_stretches
+from replay.planning.network import starting
 from replay.planning.plan import Condition, IndexLookup, Occurrences, Plan, Slot
 from replay.planning.row_filter import (
     Narrowed,
@@ -66,6 +67,8 @@ class LookupState:
         """What was found by lookups asked everywhere."""
         self._met: set[int] = set()
         """Basic blocks of which events were looked for beside others."""
+        self._everywhere: set[IndexLookup] = set()
+        """Lookups that were not asked in some rows alone."""
         self._narrowed: Narrowed | None = None
         self._found: Stretches | None = None
 
@@ -86,14 +89,16 @@ class LookupState:
         """
         rows, known = self._row_filter(lookup, conditions)
         self.counts[lookup] = self._source.read(lookup, rows)
+        if rows is None:
+            self._everywhere.add(lookup)
         asked = sorted((*self.plan.conditions, *conditions), key=lambda c: c.order)
         self.plan = replace(self.plan, conditions=tuple(asked))
         if known is not None:
             self._keep(conditions, meet(known, self._source.rows(lookup)))
         elif self._has_keys:  # which are numbered anew for all that was found
-            self._given.update(self._source.occurrences(self.plan.conditions))
+            self._given.update(self._occurrences(self.plan.conditions))
         else:
-            found = self._source.occurrences(conditions)
+            found = self._occurrences(conditions)
             self._given.update(found)
             if rows is None:
                 self._anchors.extend({id(given): given for given in found.values()}.values())
@@ -136,6 +141,24 @@ class LookupState:
             return None, None
         rows = rows_of_places(lists)
         return (rows, lists) if may_ask_rows(rows.n_rows, n_entries) else (None, None)
+
+    def _occurrences(self, conditions: Sequence[Condition]) -> Mapping[Slot, Occurrences]:
+        """Return what lookups found for conditions, without what begins nothing that is sought."""
+        found, required = self._source.occurrences(conditions), self.plan.required
+        if required.network is None:
+            return found
+        thinned = dict(found)
+        for condition in conditions:
+            if condition.lookup in self._everywhere:
+                position = required.positions[condition.position]
+                thinned[condition.slot] = starting(
+                    found[condition.slot],
+                    condition.position,
+                    required.network,
+                    self._statistics.leaves,
+                    is_all=position.is_all and not condition.together,
+                )
+        return thinned
 
     def _keep(self, conditions: Sequence[Condition], left: Mapping[int, Occurrences]) -> None:
         """Take what is left of places for the occurrences of all their attributes."""

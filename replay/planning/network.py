@@ -12,9 +12,11 @@ from typing import Final
 
 import numpy as np
 
+from chronicle.tree.summary import Leaves
 from replay.planning.ascending import lower_bounds, saturating_add
 from replay.planning.hits import BlockHits
 from replay.planning.key_join import CODES_MAX, in_order_of_keys
+from replay.planning.plan import Occurrences
 from replay.planning.requirements import Network
 from replay.planning.statistics import BoolArray, IntArray
 
@@ -97,10 +99,59 @@ def lasting_blocks(network: Network, masks: Sequence[BoolArray | None], t_min: I
     all blocks that begin by then must hold such a row.
     """
     for place, mask in enumerate(masks):
-        if mask is None or not network.lasting[place]:
+        if mask is None or not network.lasting[place] or not network.is_whole:
             continue
         n = len(mask)
         refused = np.append(np.where(mask, n, np.arange(n)), n)
         next_refused = np.minimum.accumulate(refused[::-1])[::-1][:n]
         begins = np.append(t_min, _INT64_MAX)[next_refused]
         mask &= begins >= saturating_add(t_min, network.lasting[place])
+
+
+def starting(
+    given: Occurrences, place: int, network: Network, leaves: Leaves, *, is_all: bool
+) -> Occurrences:
+    """Leave out occurrences in runs that are too short for a position, or behind their first one.
+
+    A run is of occurrences that follow each other; ``is_all`` says whether each of these satisfies
+    the position. ``given`` has all that lie where a match can have rows.
+
+    Why: the event of a match is followed by occurrences alone for `Network.lasting`, all of which
+    lie where the match has rows. If each occurrence of a run satisfies the position, only the first
+    can have none before it that does.
+    """
+    lasting, silence = network.lasting[place], network.silence
+    is_first = is_all and network.is_whole
+    is_told = lasting > 0 and (network.is_whole or silence is not None)
+    if not len(given.seq) or not (is_told or is_first):
+        return given
+    order = np.arange(len(given.seq))
+    if not network.is_whole and given.keys is not None:
+        order = in_order_of_keys(given.keys, order, 1 + int(given.keys.max()))
+    seq, t = given.seq[order], given.t[order]
+    is_new = np.diff(seq) != 1 if network.is_whole else np.zeros(len(seq) - 1, np.bool_)
+    if silence is not None:
+        is_new |= np.diff(t) > silence
+    if not network.is_whole and given.keys is not None:
+        is_new |= np.diff(given.keys[order]) != 0
+    begins = np.append(0, np.flatnonzero(is_new) + 1)
+    lengths = np.diff(begins, append=len(seq))
+    last = begins + lengths - 1
+    until = _latest_ends(seq[last], t[last], network, leaves)
+    kept = until >= saturating_add(t[begins], lasting)
+    if is_first:
+        return given.take(begins[kept])
+    return given.take(np.sort(order[np.repeat(kept, lengths)]))
+
+
+def _latest_ends(seq: IntArray, t: IntArray, network: Network, leaves: Leaves) -> IntArray:
+    """Return the latest times up to which the last occurrences of runs may hold."""
+    until = np.full(len(seq), _INT64_MAX)
+    if network.silence is not None:
+        until = saturating_add(t, network.silence)
+    if network.is_whole:  # up to the row behind
+        block = np.searchsorted(leaves.base, seq, side="right") - 1
+        is_inside = seq + 1 < leaves.base[block + 1]
+        ahead = np.append(leaves.t_min, _INT64_MAX)[block + 1]
+        until = np.minimum(until, np.where(is_inside, t + leaves.gap_max[block], ahead))
+    return until

@@ -22,6 +22,8 @@ class Position:
     """Ranges the event's attributes lie in; attributes not named are not restricted."""
     possible: bool = True
     """False if no event can satisfy the symbol's condition, whatever its attributes."""
+    is_all: bool = False
+    """Whether every event whose attributes lie in the ranges satisfies the condition."""
 
     @property
     def is_impossible(self) -> bool:
@@ -52,7 +54,12 @@ class Network:
     behind: tuple[int, ...]
     """A match is certain, and its rows end, at most so long after it."""
     lasting: tuple[int, ...]
-    """All rows of the stream that come less than so long after it satisfy its position as well."""
+    """For so long after it an event of each position is followed by others that satisfy it: by no
+    row of its partition that does not."""
+    silence: int | None = None
+    """Rows of a partition further apart do not follow each other; None: they do."""
+    is_whole: bool = True
+    """Whether all rows of the stream are of one partition."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from replay.engines.block_truth import is_said_by_range
 from replay.engines.scan import Reading
 from replay.expressions.atoms import count_predicates
 from replay.expressions.ranges import implied_ranges
@@ -123,7 +124,8 @@ def explained(relation: SituationRelation, bounds: Distances) -> list[dict[str, 
 
 def _position(situation: Situation) -> Position:
     ranges = implied_ranges(situation.condition)
-    return Position(situation.name, ranges or {}, ranges is not None)
+    is_all = is_said_by_range(situation.condition)
+    return Position(situation.name, ranges or {}, ranges is not None, is_all)
 
 
 def _network(relation: SituationRelation, bounds: Distances) -> Network:
@@ -135,8 +137,9 @@ def _network(relation: SituationRelation, bounds: Distances) -> Network:
         bounds.high,
         tuple(bounds.before(place) + beside for place in n),
         bounds.reach,
-        # Only without PARTITION BY all rows of the stream are of one situation.
-        tuple(0 if relation.partition_by else one.at_least or 0 for one in relation.situations),
+        tuple(one.at_least or 0 for one in relation.situations),
+        relation.valid_for,
+        not relation.partition_by,
     )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import product
+import math
+from itertools import pairwise, product
 from random import Random
 
 import numpy as np
 from hypothesis import given
 
+from chronicle.tree.summary import Leaves
 from replay.planning.hits import BlockHits
-from replay.planning.network import lasting_blocks, near_all, surviving_blocks
+from replay.planning.network import lasting_blocks, near_all, starting, surviving_blocks
+from replay.planning.plan import Occurrences
 from replay.planning.requirements import Network
 from tests.window_cases import seeds
 
@@ -106,3 +109,64 @@ def test_rows_of_every_combination_lie_in_the_blocks_that_survive(random: Random
         # What every position says of the match's rows holds.
         inside = (t_max >= low) & (t_min <= high)
         assert survive[inside].all()
+
+
+def leaves_of(times: list[int], size: int) -> Leaves:
+    first = np.arange(0, len(times), size)
+    parts = [np.array(times[at : at + size]) for at in first]
+    count = np.array([len(part) for part in parts])
+    gaps = [np.diff(part) for part in parts]
+    none = np.zeros(len(parts), np.int32)
+    return Leaves(
+        count=count,
+        base=np.append(0, np.cumsum(count)),
+        t_min=np.array([part[0] for part in parts]),
+        t_max=np.array([part[-1] for part in parts]),
+        gap_min=np.array([min(gap.tolist(), default=-1) for gap in gaps]),
+        gap_max=np.array([max(gap.tolist(), default=-1) for gap in gaps]),
+        file=none,
+        row_group=none,
+    )
+
+
+@given(seeds)
+def test_what_begins_a_run_that_lasts_is_kept(random: Random) -> None:
+    times, (found,), keys = some_events(random, 1)
+    silence = random.choice((None, 1, 3))
+    is_whole, is_all = random.random() < 0.5, random.random() < 0.5
+    lasting = random.choice((0, 2, 5))
+    none = ((0,),)
+    network = Network(none, none, (0,), (0,), (lasting,), silence, is_whole)
+    seq = np.array(found)
+    given_ = Occurrences(seq, np.array(times)[seq], None if is_whole else np.array(keys)[seq])
+    leaves = leaves_of(times, random.randint(1, 4))
+    kept = set(starting(given_, 0, network, leaves, is_all=is_all).seq.tolist())
+    assert kept <= set(found)
+    true = found if is_all else [event for event in found if random.random() < 0.8]
+    for key in {0} if is_whole else set(keys):
+        own = [event for event in range(N_EVENTS) if is_whole or keys[event] == key]
+        holds = [event in true for event in own]
+        is_near = [False] + [
+            silence is None or times[b] - times[a] <= silence for a, b in pairwise(own)
+        ]
+        for place, event in enumerate(own):
+            if not holds[place] or (is_near[place] and holds[place - 1]):
+                continue
+            end = place  # the last of the run
+            while end + 1 < len(own) and holds[end + 1] and is_near[end + 1]:
+                end += 1
+            until = math.inf if end + 1 == len(own) else times[own[end + 1]]
+            until = min(until, math.inf if silence is None else times[own[end]] + silence)
+            assert event in kept or until - times[event] < lasting
+
+
+def test_of_a_run_only_the_first_is_kept_and_none_of_a_short_one() -> None:
+    times = [*range(10), *range(20, 30)]
+    found = np.array([1, 2, 3, 4, 12, 13, 17, 18, 19])
+    given_ = Occurrences(found, np.array(times)[found])
+    network = Network(((0,),), ((0,),), (0,), (0,), (3,))
+    kept = starting(given_, 0, network, leaves_of(times, 10), is_all=True)
+    # From 1 to 5; from 22 to 24 is too short; from 27 on it may go on.
+    assert kept.seq.tolist() == [1, 17]
+    kept = starting(given_, 0, network, leaves_of(times, 10), is_all=False)
+    assert kept.seq.tolist() == [1, 2, 3, 4, 17, 18, 19]
