@@ -22,6 +22,9 @@ from replay.planning.statistics import BoolArray, StreamStatistics
 _OF_SUMMARIES: Final = ("count", "sum", "avg", "min", "max")
 """Aggregates of plain columns of `_NUMBERS` that the tree's summaries hold."""
 
+_OF_ENDS: Final = ("first", "last")
+"""Those for which one row is read."""
+
 _NUMBERS: Final = (DataType.INTEGER, DataType.DOUBLE)
 
 
@@ -62,7 +65,7 @@ def _columns(aggregates: Iterable[Aggregate]) -> Iterable[str | None]:
         argument = part.argument
         if argument is None:
             continue
-        is_held = part.function in _OF_SUMMARIES and not part.distinct
+        is_held = part.function in (*_OF_SUMMARIES, *_OF_ENDS) and not part.distinct
         if is_held and isinstance(argument, Attribute) and argument.type in _NUMBERS:
             yield argument.name
         else:

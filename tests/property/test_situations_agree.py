@@ -252,8 +252,10 @@ def test_every_plan_gives_the_answer_of_a_full_replay(random: Random) -> None:
             clauses, _ = some_question(random, bounded=True)
             n = clauses.count(" AS ")
             partition = "PARTITION BY k " if random.random() < 0.6 else ""
-            # The first two the tree has, of whole blocks; LAST it has not.
+            # Of whole blocks the tree has the first three, and MEDIAN not; LAST is of one row.
             returned = f" RETURN SUM({'ABC'[n - 1]}.v) AS total, COUNT(A.*) AS n"
-            returned += random.choice(("", ", MAX(A.x) AS x", ", LAST(A.v) AS v"))
+            returned += random.choice(
+                ("", ", MAX(A.x) AS x", ", LAST(A.v) AS v", ", MEDIAN(A.v) AS v")
+            )
             sql = f"FROM s {partition}{clauses}{returned}"
             assert_plans_agree(store, sql, ("auto", "tree", "all", "indexes=A", "indexes=B.x"))

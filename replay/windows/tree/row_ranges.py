@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +11,9 @@ import pyarrow as pa
 from chronicle import Snapshot
 from chronicle.time import to_int64
 from chronicle.tree.summary import Ints
-from replay.engines.source import EventSource
-from replay.language.bound import Aggregate, Outer, WholeRange, WindowAggregation
+from replay.engines.source import EventSource, fetch_events
+from replay.expressions.columns import ARROW_TYPES
+from replay.language.bound import Aggregate, Attribute, Outer, WholeRange, WindowAggregation
 from replay.windows.merging import merge_windows
 from replay.windows.results import to_tables
 from replay.windows.tree.axis import Axis
@@ -19,6 +21,9 @@ from replay.windows.tree.entries import EntryMaker
 from replay.windows.tree.pieces import PieceReader
 from replay.windows.tree.stats import TreeStats
 from replay.windows.tree.terms import needed_of, plain_counts, why_not_tree
+
+_ENDS: Final = ("first", "last")
+"""Aggregates that are the value of one row."""
 
 
 def aggregate_rows(
@@ -34,16 +39,52 @@ def aggregate_rows(
     Parameters
     ----------
     aggregates, names
-        Such that summaries hold (`why_not_tree`), and what their columns are called.
+        Such that summaries hold (`why_not_tree`), or FIRST and LAST of plain columns; and what
+        their columns are called.
     first, stop
         ``seq`` of the first row of each range and of the one behind its last. Both ascend; no range
         is empty, and there is one at least.
     source
         Where the blocks that ranges cut are read.
     """
+    ends = {
+        name: part for name, part in zip(names, aggregates, strict=True) if part.function in _ENDS
+    }
+    merged = {name: part for name, part in zip(names, aggregates, strict=True) if name not in ends}
+    columns = {name: _at_end(part, first, stop, source) for name, part in ends.items()}
+    if merged:
+        table = _merged(snapshot, merged, first, stop, source)
+        columns |= {name: table.column(name) for name in merged}
+    return pa.table({name: columns[name] for name in names})
+
+
+def _at_end(part: Aggregate, first: Ints, stop: Ints, source: EventSource) -> pa.ChunkedArray:
+    """Return what FIRST or LAST of a plain column is of each range."""
+    assert isinstance(part.argument, Attribute)
+    rows = first if part.function == "first" else stop - 1
+    seqs, places = np.unique(rows, return_inverse=True)
+    column = fetch_events(source, [part.argument.name], seqs).column(0)
+    return column.take(pa.array(places)).cast(ARROW_TYPES[part.type])
+
+
+def _merged(
+    snapshot: Snapshot,
+    aggregates: Mapping[str, Aggregate],
+    first: Ints,
+    stop: Ints,
+    source: EventSource,
+) -> pa.Table:
+    """Return the aggregates, by name, that summaries are merged to."""
     what = plain_counts(
         WindowAggregation(
-            WholeRange(), "", None, (), (), tuple(aggregates), tuple(names), Outer(())
+            WholeRange(),
+            "",
+            None,
+            (),
+            (),
+            tuple(aggregates.values()),
+            tuple(aggregates),
+            Outer(()),
         )
     )
     assert why_not_tree(what, snapshot.schema) is None
@@ -61,7 +102,7 @@ def aggregate_rows(
         for column in needed
     }
     parts = to_tables(what, snapshot.schema, (first, stop), (), stop - first, summaries)
-    return pa.concat_tables(list(parts)).select(list(names))
+    return pa.concat_tables(list(parts)).select(list(aggregates))
 
 
 def rows_until(snapshot: Snapshot, until: Ints, source: EventSource) -> Ints:

@@ -322,10 +322,14 @@ def test_blocks_in_which_nothing_changes_are_not_read(slow: Store, plan: str) ->
 
 def test_blocks_are_read_whose_rows_alone_tell(slow: Store) -> None:
     one = "DEFINE M AS x BETWEEN 15 AND 30 AT LEAST 250 {} WITHIN 9000 RETURN {}(M.v) AS v"
+    assert rows(replay.query(slow, f"FROM s {one.format('', 'LAST')}", plan="tree").table) == [
+        {"v": 0, "M_start": 5_050, "M_end": None, "detection_time": 5_300}
+    ]
     for clauses, starts, n_read in (
         (one.format("", "MAX"), [5_050], 3),  # where M begins, is certain, and ends
-        # LAST no summary has: the 71 blocks with rows of M, one before and one that M may reach.
-        (one.format("", "LAST"), [5_050], 73),
+        (one.format("", "LAST"), [5_050], 3),
+        # MEDIAN no summary has: the 71 blocks with rows of M, one before and one that M may reach.
+        (one.format("", "MEDIAN"), [5_050], 73),
         ("VALID FOR 30 " + one.format("", "MAX"), [5_050, 10_050], 5),  # the silence, too
         ("VALID FOR 31 " + one.format("", "MAX"), [5_050], 3),
     ):
