@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -213,6 +214,7 @@ class KeptBlocks:
         self._source, self._columns, self._n_events_max = source, columns, n_events_max
         self._kept: dict[int, pa.Table] = {}
         self._n_kept = 0
+        self._lock = Lock()  # single events are fetched in threads
         self.read: list[int] = []
         """Blocks that were read."""
         self.n_events = source.n_events
@@ -221,13 +223,14 @@ class KeptBlocks:
 
     def keep(self, blocks: IntArray, table: pa.Table) -> None:
         """Keep the rows of some blocks, which were read elsewhere."""
-        at = 0
-        for block, n in zip(blocks.tolist(), np.diff(self.bases)[blocks].tolist(), strict=True):
-            if block not in self._kept:
-                self._kept[block], self._n_kept = table.slice(at, n), self._n_kept + n
-            at += n
-        while self._n_kept > self._n_events_max:
-            self._n_kept -= self._kept.pop(next(iter(self._kept))).num_rows
+        ends = np.cumsum(self.bases[blocks + 1] - self.bases[blocks]).tolist()
+        with self._lock:
+            for block, begin, end in zip(blocks.tolist(), [0, *ends], ends, strict=False):
+                if block not in self._kept:
+                    self._kept[block] = table.slice(begin, end - begin)
+                    self._n_kept += end - begin
+            while self._n_kept > self._n_events_max:
+                self._n_kept -= self._kept.pop(next(iter(self._kept))).num_rows
 
     def read_blocks(self, blocks: IntArray, columns: list[str]) -> pa.Table:
         """Return the rows of ``blocks``, which ascend, from what is kept where it has them."""
