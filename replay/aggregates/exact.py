@@ -40,14 +40,3 @@ def widened(numbers: Words) -> Words:
     """Return the same numbers in twice the words."""
     signs = np.where(numbers[..., -1:] >> np.uint64(63), ~np.uint64(0), np.uint64(0))
     return np.concatenate([numbers, np.repeat(signs, numbers.shape[-1], axis=-1)], axis=-1)
-
-
-def shrunk(numbers: Words) -> Words:
-    """Return the same numbers in half as many words, while all fit them with a word to spare."""
-    while (half := numbers.shape[-1] // 2) > 1:
-        signs = np.where(numbers[..., -1:] >> np.uint64(63), ~np.uint64(0), np.uint64(0))
-        # The next to highest word of the half is spare too, so that it is not widened at once.
-        if not (numbers[..., half - 1 :] == signs).all():
-            break
-        numbers = np.ascontiguousarray(numbers[..., :half])
-    return numbers

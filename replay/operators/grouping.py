@@ -95,7 +95,10 @@ def aggregate_groups(
     is_double = part.function == "sum" and part.type is DataType.DOUBLE
     if argument is not None and is_number and (is_double or part.function == "avg"):
         return _exact(part, argument, groups)
-    return aggregate(part, *_together(argument, groups), faults)
+    found = aggregate(part, *_together(argument, groups), faults)
+    if part.function in ("min", "max") and part.type is DataType.DOUBLE:
+        return Values(found.data + 0.0, found.valid)  # 0.0 for -0.0: neither is the less
+    return found
 
 
 def whole_numbers(part: Aggregate, argument: Values | None, groups: Groups) -> Sequence[int | None]:
@@ -131,11 +134,16 @@ def _exact(part: Aggregate, argument: Values, groups: Groups) -> Values:
             )
         ]
     except OverflowError:
-        raise QueryError(
-            "a SUM of the outer query is beyond the range of a DOUBLE, 1.8e308; divide its "
-            "argument, as in SUM(x / 1e10), or write AVG"
-        ) from None
+        raise out_of_range() from None
     return Values(np.array(sums, np.float64), there)
+
+
+def out_of_range() -> QueryError:
+    """Return the error on a sum that no DOUBLE is near to."""
+    return QueryError(
+        "a SUM of the outer query is beyond the range of a DOUBLE, 1.8e308; divide its "
+        "argument, as in SUM(x / 1e10), or write AVG"
+    )
 
 
 def _together(argument: Values | None, groups: Groups) -> tuple[Values | None, Spans]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +21,6 @@ from replay.language.bound import (
     Expression,
     Outer,
     SortKey,
-    attributes,
     walk,
 )
 from replay.language.symbol_aggregates import ELEMENTS
@@ -38,19 +38,27 @@ from replay.operators.whole_numbers import Numbers, WholeNumbers
 IntArray = npt.NDArray[np.int64]
 
 
-def apply_outer(table: pa.Table, outer: Outer, faults: Faults) -> pa.Table:
+Told = Callable[[Aggregate, pa.Table, Groups], "list[int | None] | pa.Array"]
+"""Gives an aggregate of all groups of the rows of a table, as `GroupRows` has it."""
+
+
+def apply_outer(
+    table: pa.Table, outer: Outer, faults: Faults, told: Told | None = None
+) -> pa.Table:
     """Return the answer of the outer query.
 
     ``table`` is what MATCH_RECOGNIZE gives, in canonical order; its number of rows counts also
     where it has no column. A plain column keeps its type. Groups come in the order of their first
     rows, and rows that DISTINCT or ORDER BY find alike in canonical order. NULL groups with NULL,
-    NaN with NaN and -0.0 with 0.0; the first row of a group says which of them is shown.
+    NaN with NaN and -0.0 with 0.0; the first row of a group says which of them is shown. Where
+    aggregates are known without the rows, they are ``told``.
     """
     if not table.num_columns:  # take would forget how many rows there are
         table = pa.table({"": pa.nulls(table.num_rows)})
     table = _where(table, outer.where, faults)
     if outer.group_by is not None:
-        return answer_groups(_grouped(table, outer, outer.group_by, faults), outer, faults)
+        groups = _grouped(table, outer, outer.group_by, faults, told)
+        return answer_groups(groups, outer, faults)
     if not outer.distinct and not outer.order_by:
         begin, end = _bounds(outer, table.num_rows)
         return _select(_Rows(table.slice(begin, end - begin), faults), outer)
@@ -79,34 +87,13 @@ def _bounds(outer: Outer, n_rows: int) -> tuple[int, int]:
     return begin, n_rows if outer.limit is None else min(begin + outer.limit, n_rows)
 
 
-def counts_only(outer: Outer | None) -> bool:
-    """Tell whether the number of rows of MATCH_RECOGNIZE is all the outer query asks for."""
-    if outer is None or outer.group_by != () or outer.where is not None:
-        return False
-    return all(
-        not attributes(expression) and all(map(_is_row_count, _aggregates(expression)))
-        for expression in _of_groups(outer)
-    )
-
-
-def answer_count(outer: Outer, count: int, faults: Faults) -> pa.Table:
-    """Return the answer of an outer query that ``counts_only``; ``count`` is of any size."""
-    parts = dict.fromkeys(part for whole in _of_groups(outer) for part in _aggregates(whole))
-    groups = GroupRows(_one_row(), {}, {part: [count] for part in parts}, ())
-    return answer_groups(groups, outer, faults)
-
-
-def _is_row_count(part: Aggregate) -> bool:
-    return part.function == "count" and part.argument is None and part.symbols is None
-
-
 class _Rows:
     """Rows whose expressions are computed once each."""
 
     def __init__(self, table: pa.Table, faults: Faults) -> None:
         self.table = table
         self._columns = Columns(table)
-        self._faults = faults
+        self.faults = faults
         self._known: dict[Expression, Values] = {}
 
     def values(self, expression: Expression) -> Values:
@@ -115,7 +102,7 @@ class _Rows:
             assert isinstance(expression, Attribute)
             self._known[expression] = _places(self.table.column(expression.name))
         if expression not in self._known:
-            self._known[expression] = evaluate(expression, self._columns, self._faults)
+            self._known[expression] = evaluate(expression, self._columns, self.faults)
         return self._known[expression]
 
     def _is_decimal(self, expression: Expression) -> bool:
@@ -220,7 +207,11 @@ def _with_numbers(groups: GroupRows, outer: Outer, faults: Faults) -> tuple[pa.T
 
 
 def _grouped(
-    table: pa.Table, outer: Outer, keys: tuple[Expression, ...], faults: Faults
+    table: pa.Table,
+    outer: Outer,
+    keys: tuple[Expression, ...],
+    faults: Faults,
+    told: Told | None,
 ) -> GroupRows:
     """Return what is known of each group of rows."""
     rows = _Rows(table, faults)
@@ -230,12 +221,20 @@ def _grouped(
     numbers: dict[Aggregate, Numbers] = {}
     for part in dict.fromkeys(p for whole in _of_groups(outer) for p in _aggregates(whole)):
         check_limits()
-        argument, among = _argument(part, rows, groups)
-        if part.type is DataType.INTEGER and part.function in ("count", "sum"):
-            numbers[part] = whole_numbers(part, argument, among)
+        known = _aggregated(part, rows, groups) if told is None else told(part, table, groups)
+        if isinstance(known, list):
+            numbers[part] = known
         else:
-            columns[part] = to_arrow(aggregate_groups(part, argument, among, faults), part.type)
+            columns[part] = known
     return GroupRows(table.take(first_rows) if keys else _one_row(), columns, numbers, keys)
+
+
+def _aggregated(part: Aggregate, rows: _Rows, groups: Groups) -> list[int | None] | pa.Array:
+    """Return an aggregate of the rows of every group."""
+    argument, among = _argument(part, rows, groups)
+    if part.type is DataType.INTEGER and part.function in ("count", "sum"):
+        return list(whole_numbers(part, argument, among))
+    return to_arrow(aggregate_groups(part, argument, among, rows.faults), part.type)
 
 
 def _argument(part: Aggregate, rows: _Rows, groups: Groups) -> tuple[Values | None, Groups]:

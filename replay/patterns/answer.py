@@ -17,13 +17,13 @@ from replay.errors import QueryError
 from replay.expressions.scalars import Faults
 from replay.language.bound import BoundPatternQuery, Outer, RowsPerMatch, Semantics
 from replay.limits import check_limits
-from replay.operators.outer import answer_count, apply_outer, counts_only
+from replay.operators.outer import apply_outer
 from replay.patterns.config import MEASURED_ROWS_AT_ONCE
 from replay.patterns.local import Replay
 from replay.patterns.matches import Matches
 from replay.patterns.measures import answer_counts, answer_parts
-from replay.patterns.program import MatchProgram
-from replay.patterns.trends.algebra import why_enumerated
+from replay.patterns.program import MatchProgram, why_made
+from replay.patterns.trends.algebra import Summing
 from replay.planning.requirements import Aggregation
 from replay.planning.row_spans import RowSpans
 
@@ -73,10 +73,15 @@ class ResultBuilder:
         orders, memory is bounded by the rows that are undecided. A `StepLimitError` or `SkipError`
         is raised if it comes before LIMIT is reached.
         """
-        if is_count(self._query, self._program):
-            assert self._query.outer is not None
-            return iter((answer_count(self._query.outer, self.replayed.count(), self._faults),))
+        if self._program.sums is not None:
+            return iter((self._summed(self._program.sums.summing),))
         return to_rows(self._query, self._measured(), self._faults)
+
+    def _summed(self, summing: Summing) -> pa.Table:
+        from replay.patterns.summing.answer import answer_sums
+
+        schema = self._fetch(list(self._query.partition_by), np.empty(0, np.int64)).schema
+        return answer_sums(self._query, summing, self.replayed.totals(), schema, self._faults)
 
     def _measured(self) -> Iterator[pa.Table]:
         for part in wanted_parts(self._query, self._program, self.replayed.matches()):
@@ -97,12 +102,6 @@ class ResultBuilder:
         return fetch_events(self._source, columns, seqs) if kept is None else kept
 
 
-def is_count(query: BoundPatternQuery, program: MatchProgram) -> bool:
-    """Return whether the answer is how many matches there are, which needs none of them."""
-    whole = query.rows_per_match is RowsPerMatch.ONE and query.limit is None
-    return whole and counts_only(query.outer) and program.is_countable
-
-
 def aggregation_of(
     query: BoundPatternQuery, program: MatchProgram | None = None
 ) -> Aggregation | None:
@@ -113,11 +112,9 @@ def aggregation_of(
     outer = query.outer
     if outer is None or outer.group_by is None or query.semantics is Semantics.SQL:
         return None
-    if program is not None and is_count(query, program):
+    if program is not None and program.sums is not None:
         return Aggregation("summed", "")
-    in_windows = "each window is matched by itself" if query.windows else None
-    why = why_enumerated(query) or in_windows or "nothing but COUNT(*) of all is summed yet"
-    return Aggregation("enumerated", why)
+    return Aggregation("enumerated", why_made(query))
 
 
 def wanted_parts(

@@ -37,7 +37,8 @@ from replay.planning.row_spans import RowSpans
 
 if TYPE_CHECKING:
     from replay.patterns.matcher import Matcher
-    from replay.patterns.trends.operator import TrendOperator
+    from replay.patterns.summing.choice import Summed
+    from replay.patterns.summing.operator import Total
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -204,16 +205,16 @@ class Replay:
             yield from matcher.batches()
             raise
 
-    def count(self) -> int:
-        """Return how many matches there are without building any, where they are countable."""
-        from replay.patterns.trends.operator import TrendOperator
+    def totals(self) -> list[Total]:
+        """Return the sums over all matches without making any, of a program that has ``sums``."""
+        from replay.patterns.summing.choice import new_summing
 
-        counter = TrendOperator(self._program, self._source.n_events)
-        for _ in self._pushed_into(counter):
+        operator = new_summing(self._program, self._source.n_events)
+        for _ in self._pushed_into(operator):
             continue
-        return counter.count
+        return operator.totals()
 
-    def _pushed_into(self, matcher: Matcher | TrendOperator) -> Iterator[None]:
+    def _pushed_into(self, matcher: Matcher | Summed) -> Iterator[None]:
         """Push all rows; pause wherever matches may be taken."""
         self._n_faults = lambda: matcher.n_faults
         mark = clock()
@@ -324,7 +325,7 @@ class Replay:
 
 
 def _push(
-    matcher: Matcher | TrendOperator, unit: list[Piece], prepared: list[Prepared], bases: IntArray
+    matcher: Matcher | Summed, unit: list[Piece], prepared: list[Prepared], bases: IntArray
 ) -> Iterator[int]:
     """Push a unit's pieces; yield the rows pushed, wherever matches may be taken."""
     first = bases[[piece.first_block for piece in unit]]
@@ -341,7 +342,7 @@ def _push(
 
 
 def _push_together(
-    matcher: Matcher | TrendOperator,
+    matcher: Matcher | Summed,
     unit: list[Piece],
     prepared: Prepared,
     first: IntArray,

@@ -57,6 +57,7 @@ from replay.patterns.prepared import (
     Prepared,
     Strings,
 )
+from replay.patterns.trends.machine import Sums, columns_of, to_sums, why_not_summed
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -122,6 +123,8 @@ class MatchProgram:
     stands_alone: bool
     """Whether matches depend on their rows alone, not on others of the partition wherever they lie:
     those PREV and NEXT ask for, its ends, rows that no match maps, the number of matches before."""
+    sums: Sums | None
+    """What is summed over matches that are not made; None: they are."""
     query: BoundPatternQuery
     """What was compiled."""
 
@@ -131,16 +134,10 @@ class MatchProgram:
         return hashlib.sha256(repr(self.query).encode()).hexdigest()
 
     @property
-    def is_countable(self) -> bool:
-        """Whether all that a run of a strategy can still do follows from its state alone.
-
-        Not where conditions look at other rows of the match, where rows around a match decide
-        whether it is one, nor WITH TIMEOUTS, which tells partial matches too.
-        """
-        code = self.strategy
-        if code is None or len(self.across.code) or code.timeouts:
-            return False
-        return not code.conditions.any()
+    def is_double(self) -> tuple[bool, ...]:
+        """By value that is summed over matches: whether it is a DOUBLE."""
+        values = () if self.sums is None else self.sums.values
+        return tuple(value.type is DataType.DOUBLE for value in values)
 
     @property
     def told_offsets(self) -> tuple[int, ...]:
@@ -176,17 +173,20 @@ class MatchProgram:
     def _leaves(
         self, columns: Columns, faults: Faults
     ) -> tuple[IntArray, Bools, tuple[Strings, ...]]:
-        """Evaluate what conditions across rows read: by leaf and row."""
-        shape = (len(self.across.leaves), columns.n_rows)
+        """Evaluate what conditions across rows read, and what is summed: by leaf and row."""
+        summed = () if self.sums is None else self.sums.values
+        n_leaves = len(self.across.leaves)
+        shape = (n_leaves + len(summed), columns.n_rows)
         leaves = np.zeros(shape, np.int64)
         known = np.ones(shape, np.bool_)
         strings = []
-        for number, leaf in enumerate(self.across.leaves):
+        for number, leaf in enumerate((*self.across.leaves, *summed)):
             check_limits()
             if leaf.type is DataType.STRING:
                 codes, entries = _string_codes(leaf, columns, faults)
                 known[number] = codes < len(entries)
-                strings.append(Strings(number, codes, entries))
+                if number < n_leaves:  # of a text it is only counted whether there is one
+                    strings.append(Strings(number, codes, entries))
                 continue
             data, valid = evaluate(leaf, columns, faults)
             target = leaves[number].view(np.float64) if data.dtype.kind == "f" else leaves[number]
@@ -257,8 +257,12 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
     partition_edges = _partition_edges(query.pattern)
     looks = (*moves, *partition_edges) if partitioned else ()
     numbered = MatchNumber in {type(part) for part in read}
+    strategy = None if query.semantics is Semantics.SQL else compile_strategy(query)
+    sums = None
+    if strategy is not None:
+        sums = to_sums(query, strategy, is_across=bool(len(split.across.code)))
     return MatchProgram(
-        columns=_columns(query, read),
+        columns=_columns(query, read, sums),
         rows_before=0 if partitioned else max(0, *[-o for o in margins], 0),
         rows_after=0 if partitioned else max(0, *margins, 0),
         anchors=anchors,
@@ -267,7 +271,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         beside=(max(0, *[-o for o in looks], 0), max(0, *looks, 0)),
         pattern=code,
         pattern_text=describe(query.pattern, query.symbols),
-        strategy=None if query.semantics is Semantics.SQL else compile_strategy(query),
+        strategy=strategy,
         masks=plan_masks(split.local, n_symbols),
         across=split.across,
         states=states,
@@ -282,8 +286,19 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         with_unmatched=with_unmatched,
         partition_edges=partition_edges,
         stands_alone=not any((*margins, needs_all_rows, with_unmatched, partition_edges, numbered)),
+        sums=sums,
         query=query,
     )
+
+
+def why_made(query: BoundPatternQuery) -> str:
+    """Return why the matches of a strategy are made, whose program has no ``sums``."""
+    own = tuple(range(len(query.symbols)))
+    split = split_conditions(
+        SymbolConditions(query.symbols, query.defines, own), adjacent=_is_adjacent(query)
+    )
+    is_across = bool(len(split.across.code))
+    return why_not_summed(query, compile_strategy(query), is_across=is_across) or ""
 
 
 def _to_match(query: BoundPatternQuery) -> tuple[Pattern, SymbolConditions]:
@@ -335,9 +350,12 @@ def _row_offsets(query: BoundPatternQuery) -> tuple[int, ...]:
     return tuple(sorted(found - {0}))
 
 
-def _columns(query: BoundPatternQuery, read: list[Expression]) -> tuple[str, ...]:
+def _columns(
+    query: BoundPatternQuery, read: list[Expression], sums: Sums | None
+) -> tuple[str, ...]:
     """Return the columns the matcher must see; at least one, since they carry the row count."""
     names = {part.name for part in read if isinstance(part, Attribute)}
+    names.update(set() if sums is None else columns_of(sums))
     names.update(query.partition_by)
     if query.within is not None or not names:
         names.add(query.time)

@@ -64,7 +64,10 @@ class Statement:
 
 def to_statement(plain: BoundPatternQuery) -> Statement:
     """Return a bound query compiled."""
-    bound = with_arrays(plain)
+    program = compile_program(plain)
+    bound = plain if program.sums is not None else with_arrays(plain)
+    if bound is plain:
+        return Statement(plain, program, plain)
     return Statement(bound, compile_program(bound), plain)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -116,6 +117,35 @@ def test_counts_of_a_sequence_of_five() -> None:
 )
 def test_what_counts_as_a_match(letters: str, pattern: str, semantics: str, count: int) -> None:
     assert aggregate("COUNT(*)", trace(letters), pattern, semantics) == count
+
+
+@pytest.mark.parametrize(
+    ("pattern", "count"),
+    [
+        ("A+", 2**300 - 1),  # every set of rows but the empty one
+        ("A{2}", 300 * 299 // 2),
+    ],
+)
+def test_counts_of_any_size(pattern: str, count: int) -> None:
+    sql = (
+        "SELECT CAST(COUNT(*) AS VARCHAR) AS n, LOG2(COUNT(*)) AS digits FROM s MATCH_RECOGNIZE "
+        f"(ORDER BY t PATTERN ({pattern}) SEMANTICS SKIP TILL ANY DEFINE A AS v = 1)"
+    )
+    (row,) = replay.query({"s": numbers([1] * 300)}, sql).table.to_pylist()
+    assert row == {"n": str(count), "digits": math.log2(count)}
+
+
+@pytest.mark.parametrize("count", [2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64, 2**64 + 1])
+def test_counts_where_words_end(count: int) -> None:
+    # Horner's rule over the bits: a C doubles the runs, which take it or not, an A adds one.
+    rows = [v for bit in f"{count:b}" for v in [2] + [1] * int(bit)]
+    define = "DEFINE A AS v = 1, C AS v = 2, B AS v = 3"
+    sql = (
+        "SELECT COUNT(*) AS n FROM s MATCH_RECOGNIZE "
+        f"(ORDER BY t PATTERN (A C* B) SEMANTICS SKIP TILL ANY {define})"
+    )
+    (row,) = replay.query({"s": numbers([*rows, 3])}, sql).table.to_pylist()
+    assert row == {"n": count}
 
 
 def test_an_event_that_two_symbols_accept_is_mapped_by_each() -> None:

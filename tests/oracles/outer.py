@@ -78,7 +78,10 @@ def value_of(expression: Expression, group: Group) -> Any:
         if part.argument is None:
             return len(rows)
         values = [value_of(part.argument, [row]) for row in rows]
-        return _exact(part, values) if part.function in ("sum", "avg") else aggregate(part, values)
+        if part.function in ("sum", "avg"):
+            return _exact(part, values)
+        found = aggregate(part, values)
+        return found + 0.0 if isinstance(found, float) else found  # no least of 0.0 and -0.0
 
     return evaluate(expression, lookup)
 

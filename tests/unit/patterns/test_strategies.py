@@ -6,6 +6,7 @@ That they find every match, once and in order, however rows are cut into batches
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -21,6 +22,7 @@ from replay.language.bound import (
     Edge,
     EdgeKind,
     Negation,
+    Outer,
     Pattern,
     Repeat,
     RowsPerMatch,
@@ -32,12 +34,14 @@ from replay.patterns.matches import Matches
 from replay.patterns.program import MatchProgram, compile_program
 from replay.patterns.strategies import matcher as matcher_module
 from replay.patterns.strategies import searches
-from replay.patterns.trends.lanes import Lanes
-from replay.patterns.trends.operator import TrendOperator
+from replay.patterns.summing.choice import Summed, new_summing
+from replay.patterns.summing.operator import TrendOperator
+from replay.patterns.trends.algebra import MATCHES
 from tests.helpers import only_compiled
 from tests.oracles.matcher import match_rows
 from tests.pattern_cases import pattern_case
 from tests.unit.patterns.bound_queries import attr, call, first, last, lit, query, to_table
+from tests.unit.patterns.bound_queries import total as aggregate
 
 A, B, C, D = map(Symbol, range(4))
 CONTIGUOUS, NEXT, ANY = (
@@ -230,8 +234,24 @@ def test_patterns_too_large_are_refused() -> None:
 WRAPS = only_compiled("NumPy warns where compiled integers wrap")
 
 
+LANES = (TrendOperator, new_summing)
+"""By start, and by entry."""
+
+COUNT = Outer((("n", aggregate("count", None, None)),), group_by=())
+
+
+def counting(bound: BoundPatternQuery) -> MatchProgram:
+    """Return the program of a query that asks how many matches there are."""
+    return compile_program(replace(bound, outer=COUNT))
+
+
+def total(operator: Summed) -> int:
+    """Return how many matches there are by now, in all partitions."""
+    return sum(total.numbers[MATCHES] for total in operator.totals())  # type: ignore[misc]
+
+
 def count(bound: BoundPatternQuery, rows: list[dict]) -> int:
-    return counted(compile_program(bound), to_table(rows), [0, len(rows)], whole=True)
+    return counted(counting(bound), to_table(rows), [0, len(rows)], whole=True)
 
 
 @pytest.mark.parametrize(("semantics", "expected"), [(ANY, 43), (NEXT, 8), (CONTIGUOUS, 2)])
@@ -262,16 +282,16 @@ def counted(
     cuts: list[int],
     *,
     whole: bool,
-    lanes: Lanes | None = None,
+    make: Callable[[MatchProgram], Summed] = new_summing,
 ) -> int:
     """Return the count of a table pushed in parts, each a stretch of its own or all of them one."""
-    counter = TrendOperator(program, lanes=lanes)
+    counter = make(program)
     for low, high in pairwise(cuts):
         counter.push(program.prepare(table.slice(low, high - low)), low)
         if not whole:
             counter.finish()
     counter.finish()
-    return counter.count
+    return total(counter)
 
 
 def test_counts_as_many_as_the_naive_matcher_finds_in_each_stretch() -> None:
@@ -282,15 +302,15 @@ def test_counts_as_many_as_the_naive_matcher_finds_in_each_stretch() -> None:
             continue
         one = RowsPerMatch.ONE
         bound = replace(bound, with_timeouts=False, rows_per_match=one, outer=None, limit=None)
-        program, rows = compile_program(bound), case.stream.rows
-        if not program.is_countable:
+        program, rows = counting(bound), case.stream.rows
+        if program.sums is None:
             continue
         n_cases += 1
         cuts = [0, *case.stream.cuts, len(rows)]
         expected = len(match_rows(rows, bound))
-        for lanes in (None, Lanes.STARTS) if bound.within is not None else (None,):
-            found = counted(program, case.stream.table, cuts, whole=True, lanes=lanes)
-            assert found == expected, (lanes, case.shown())
+        for make in LANES if bound.within is not None else (new_summing,):
+            found = counted(program, case.stream.table, cuts, whole=True, make=make)
+            assert found == expected, (make, case.shown())
         if not program.partition_edges:
             found = counted(program, case.stream.table, cuts, whole=False)
             parts = [rows[low:high] for low, high in pairwise(cuts)]
@@ -299,15 +319,17 @@ def test_counts_as_many_as_the_naive_matcher_finds_in_each_stretch() -> None:
 
 
 @WRAPS
-@pytest.mark.parametrize("lanes", [Lanes.STARTS, Lanes.ENTRIES])
-def test_lanes_agree_where_numbers_grow_and_windows_move(lanes: Lanes) -> None:
+@pytest.mark.parametrize("make", LANES)
+def test_lanes_agree_where_numbers_grow_and_windows_move(
+    make: Callable[[MatchProgram], Summed],
+) -> None:
     # A+ within 80 over 70 + 70 rows, 100 apart: the queue runs empty between, and in each part
     # every set of rows is a match. Then 81 rows that a match of 80 spans all, in three pushes.
     times = [*range(70), *range(170, 240), *range(500, 581)]
     rows = [{"t": t, "s": "a", "i": t, "d": None, "p": 0} for t in times]
-    program = compile_program(asked(plus(A), [Rule("a")], ANY, within=80))
+    program = counting(asked(plus(A), [Rule("a")], ANY, within=80))
     expected = 2 * (2**70 - 1) + (2**81 - 1)
-    found = counted(program, to_table(rows), [0, 90, 150, len(rows)], whole=True, lanes=lanes)
+    found = counted(program, to_table(rows), [0, 90, 150, len(rows)], whole=True, make=make)
     assert found == expected
 
 
@@ -318,18 +340,19 @@ def test_counts_are_exact_where_words_end(n_rows: int) -> None:
 
 
 @WRAPS
-def test_rows_that_no_match_can_begin_with_are_not_kept() -> None:
-    program = compile_program(asked(plus(A), [Rule("a")], ANY))
-    counter = TrendOperator(program)
-    counter.push(program.prepare(to_table(letters("a" * 50))), 0)
-    counter.push(program.prepare(to_table(letters("a" * 50))), 50)
-    assert counter.n_kept == 0
-    assert counter.count == 2**100 - 1
+def test_sums_go_on_from_a_state() -> None:
+    program = counting(asked(plus(A), [Rule("a")], ANY, within=1000))
+    one, other = TrendOperator(program), TrendOperator(program)
+    one.push(program.prepare(to_table(letters("a" * 50))), 0)
+    other.take_over(one.state())
+    other.push(program.prepare(to_table(letters("a" * 50))), 50)
+    assert total(one) == 2**50 - 1
+    assert total(other) == 2**100 - 1
 
 
 def test_what_cannot_be_counted_is_said() -> None:
     across = asked(A, [Rule("a", ("<", "first", 0))], ANY)
     late = asked(A, [Rule("a")], ANY, within=3, with_timeouts=True)
     fine = asked(Concat((START, A)), [Rule("a")], ANY)
-    countable = [compile_program(bound).is_countable for bound in (across, late, fine)]
+    countable = [counting(bound).sums is not None for bound in (across, late, fine)]
     assert countable == [False, False, True]

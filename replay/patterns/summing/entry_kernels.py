@@ -1,4 +1,4 @@
-"""Compiled steps of the linear machine: what a row does to the numbers of runs by state.
+"""Compiled counts of matches in windows: rows as matrices, and windows as their products.
 
 *Cells* are rows of an array of numbers, see ``exact_kernels.py``; a lane has one for each state of
 the automaton, from ``base`` on. That of state 1, the empty mapping, is 1 while runs may begin: so a
@@ -99,50 +99,6 @@ def see(cells, base, moved, to, accepted, word, begin, semantics, tables):  # ty
 
 
 @njit(_nrt=False)
-def count_lanes(segments, only_first, counted, words, opens, semantics, tables, lanes, at):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Let each lane see the rows of its segment, and add up the matches that end there.
-
-    ``segments`` has a row for each: lane, place in ``finished``, first row and end, and whether the
-    lane begins here. With ``only_first`` runs begin at the first row of a segment alone, and
-    ``counted`` says which rows' matches are to be added. Returns a status; ``tables`` and ``lanes``
-    are plain tuples of the fields of the classes named so.
-    """
-    tables, lanes = Tables(*tables), Lanes(*lanes)
-    n_states = tables.ways.size
-    for number in range(at[AT_SEGMENT], len(segments)):
-        base, place = segments[number, 0] * n_states, segments[number, 1]
-        first, end = segments[number, 2], segments[number, 3]
-        row = at[AT_ROW]
-        if row < 0:
-            row = first
-            if segments[number, 4]:
-                for state in range(n_states):
-                    clear(lanes.cells, base + state)
-                lanes.cells[base + EMPTY, 0] = _ONE
-        while row < end:
-            begin = 0 if opens[row] else EMPTY
-            fits = see(
-                lanes.cells, base, lanes.moved, 0, lanes.accepted, words[row], begin, semantics,
-                tables,
-            )  # fmt: skip
-            copy(lanes.accepted, 1, lanes.finished, place)
-            if counted[row]:
-                fits &= add(lanes.accepted, 1, lanes.accepted, 0)
-            if not fits:
-                at[AT_SEGMENT], at[AT_ROW] = number, row
-                return STATUS_WIDE
-            copy(lanes.finished, place, lanes.accepted, 1)
-            for state in range(EMPTY, n_states):
-                copy(lanes.cells, base + state, lanes.moved, state)
-            if only_first and row == first:
-                clear(lanes.cells, base + EMPTY)
-            row += 1
-        at[AT_ROW] = -1
-    at[AT_SEGMENT] = len(segments)
-    return STATUS_DONE
-
-
-@njit(_nrt=False)
 def set_identity(matrix, n_states):  # type: ignore[no-untyped-def]
     """Let a matrix leave every lane as it is."""
     for state in range(n_states):
@@ -225,13 +181,15 @@ def count_within(segments, within, counted, times, words, opens, completes, sema
 
     The rows of the window that ends at a row are a queue of two stacks: at the front stand products
     of a row and all those behind it, so that the first can be let go; at the back one product of
-    all. ``completes`` are symbols that complete a match. Other arguments and the status are as of
-    `count_lanes`.
+    all. ``completes`` are symbols that complete a match. ``segments`` has a row for each: place in
+    ``finished``, first row and end; ``counted`` says which rows' matches are to be added. Returns a
+    status; ``tables``, ``lanes`` and ``queue`` are plain tuples of the fields of the classes named
+    so.
     """
     tables, lanes, queue = Tables(*tables), Lanes(*lanes), Queue(*queue)
     n = tables.ways.size
     for number in range(at[AT_SEGMENT], len(segments)):
-        place, first, end = segments[number, 1], segments[number, 2], segments[number, 3]
+        place, first, end = segments[number, 0], segments[number, 1], segments[number, 2]
         row = at[AT_ROW]
         if row < 0:
             row = first

@@ -1,0 +1,146 @@
+"""From sums over matches to the answer of the outer query: what its aggregates read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from chronicle.config import TIME_UNIT
+from replay.expressions.columns import Values, to_arrow
+from replay.expressions.scalars import Faults
+from replay.expressions.types import SCALES
+from replay.language.bound import Aggregate, BoundPatternQuery, DataType, attributes
+from replay.operators.exact_sums import DoubleSum, ratios
+from replay.operators.grouping import Groups, out_of_range
+from replay.operators.outer import apply_outer
+from replay.operators.partition_keys import Key
+from replay.patterns.summing.operator import Total, from_order
+from replay.patterns.trends.algebra import Number, Part, Reading, Summing
+
+_PLACE = "\0place"
+"""The column that tells which partition a row is of; no column of a query has a NUL in it."""
+
+Numbers = list[int | DoubleSum | None]
+
+
+def answer_sums(
+    query: BoundPatternQuery,
+    summing: Summing,
+    totals: Sequence[Total],
+    schema: pa.Schema,
+    faults: Faults,
+) -> pa.Table:
+    """Return the answer of the outer query from the sums over all matches of each partition.
+
+    ``schema`` has the columns of PARTITION BY.
+    """
+    outer = query.outer
+    assert outer is not None
+    readings = dict(summing.readings)
+
+    def told(part: Aggregate, rows: pa.Table, groups: Groups) -> list[int | None] | pa.Array:
+        places = rows.column(_PLACE).to_numpy()
+        together: list[list[Total]] = [[] for _ in range(groups.n_groups)]
+        for place, group in zip(places.tolist(), groups.of_row.tolist(), strict=True):
+            together[group].append(totals[place])
+        return _aggregated(part, readings[part], together)
+
+    return apply_outer(_partitions(query, totals, schema), outer, faults, told)
+
+
+def _partitions(query: BoundPatternQuery, totals: Sequence[Total], schema: pa.Schema) -> pa.Table:
+    """Return the columns of PARTITION BY that the outer query reads, with a row for each."""
+    outer = query.outer
+    assert outer is not None
+    columns: dict[str, Any] = {_PLACE: pa.array(np.arange(len(totals)), pa.int64())}
+    read = [*(outer.group_by or ()), *([outer.where] if outer.where is not None else [])]
+    names = {found.name for expression in read for found in attributes(expression)}
+    for source, name in query.output:
+        if name in names:
+            place = query.partition_by.index(source)
+            keys: list[Key] = [total.key for total in totals]
+            columns[name] = _column([key[place] for key in keys], schema.field(source).type)
+    return pa.table(columns)
+
+
+def _column(values: list[Any], of: pa.DataType) -> pa.Array:
+    """Return a column of values as keys of partitions have them; see `to_plain`."""
+    if pa.types.is_dictionary(of):
+        of = of.value_type
+    if pa.types.is_decimal(of):
+        return pa.array([v if v is None else Decimal(v).scaleb(-of.scale) for v in values], of)
+    plain = None
+    if pa.types.is_timestamp(of):
+        plain = pa.timestamp(TIME_UNIT, of.tz)
+    elif pa.types.is_duration(of):
+        plain = pa.duration(TIME_UNIT)
+    elif pa.types.is_date(of):
+        return pa.array(values, pa.int32()).cast(pa.date32()).cast(of)
+    return pa.array(values, of) if plain is None else pa.array(values, plain).cast(of)
+
+
+def _aggregated(
+    part: Aggregate, reading: Reading, groups: list[list[Total]]
+) -> list[int | None] | pa.Array:
+    """Return an aggregate of every group, whose partitions are given."""
+    numbers = [_joined(reading.number, group) for group in groups]
+    if reading.number.part in (Part.LEAST, Part.GREATEST):
+        return _best(part, numbers)
+    if part.function == "count":
+        return numbers
+    assert reading.over is not None
+    counts = [int(_joined(reading.over, group) or 0) for group in groups]  # type: ignore[arg-type]
+    if any(isinstance(number, DoubleSum) for number in numbers) or part.type is DataType.DOUBLE:
+        return _rounded(part, numbers, counts, is_ratio=reading.is_ratio)
+    return [n if count else None for n, count in zip(numbers, counts, strict=True)]
+
+
+def _joined(number: Number, totals: list[Total]) -> int | DoubleSum | None:
+    """Return a number of all matches of some partitions."""
+    found = [total.numbers[number] for total in totals]
+    if number.part in (Part.LEAST, Part.GREATEST):
+        there = [value for value in found if isinstance(value, int)]
+        if not there:
+            return None
+        return min(there) if number.part is Part.LEAST else max(there)
+    doubles = [value for value in found if isinstance(value, DoubleSum)]
+    if not doubles:
+        return sum(value for value in found if isinstance(value, int))
+    return DoubleSum(
+        sum(value.units for value in doubles),
+        any(value.has_nan for value in doubles),
+        any(value.has_inf for value in doubles),
+        any(value.has_minus_inf for value in doubles),
+    )
+
+
+def _best(part: Aggregate, numbers: Numbers) -> pa.Array:
+    there = np.array([number is not None for number in numbers], np.bool_)
+    data: Any = np.array([number or 0 for number in numbers], np.int64)
+    if part.type is DataType.DOUBLE:
+        data = from_order(data)
+    elif part.type is DataType.BOOLEAN:
+        data = data.astype(np.bool_)
+    return to_arrow(Values(data, there), part.type)
+
+
+def _rounded(part: Aggregate, numbers: Numbers, counts: list[int], *, is_ratio: bool) -> pa.Array:
+    """Return sums, or means, each rounded once."""
+    there = np.array([count > 0 for count in counts], np.bool_)
+    over = [max(count, 1) if is_ratio else 1 for count in counts]
+    assert part.argument is not None
+    scale = SCALES.get(part.argument.type, 0)
+    try:
+        values = [
+            number.rounded(count)
+            if isinstance(number, DoubleSum)
+            else ratios([number or 0], [count], scale)[0]
+            for number, count in zip(numbers, over, strict=True)
+        ]
+    except OverflowError:
+        raise out_of_range() from None
+    return to_arrow(Values(np.array(values, np.float64), there), DataType.DOUBLE)

@@ -1,0 +1,334 @@
+"""Compiled sums over matches: what a row does to the cells, as words of 64 bits, lowest first.
+
+A cell is a row of words, in which each field has some. Sums are numbers in two's complement of as
+many words as their field has. The number of runs, the first field, tells in time when it needs
+another: no other sum can be longer by more words than it has more. The least and greatest of values
+have a word that says whether there is a value, and one for it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from chronicle.compiled import njit
+from replay.patterns.run_end_kernels import is_after
+
+IntArray = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+# Kinds, rules and steps, as in `replay.patterns.trends.machine`.
+_SUM, _FLAGS, _LEAST = 0, 1, 2
+_EVERY, _LAST, _FIRST, _CLEAR, _LENGTHEN = 1, 2, 3, 4, 5
+_OP_NONE, _OP_BEGIN, _OP_ADD, _OP_MAP, _OP_FINISH, _OP_CLEAR, _OP_PUT = 0, 1, 2, 3, 4, 5, 6
+
+_HIGH = np.uint64(1 << 44)
+"""Before a row, the highest word of a number of runs must be below: a row multiplies by less than
+2**18, the states by the symbols, of which a match that ends brings as much again."""
+
+_NONE = np.uint64(0)
+_ONE = np.uint64(1)
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_BITS = np.uint64(64)
+
+
+class Fields(NamedTuple):
+    """The fields of a cell, of each one number in every array; see `machine.Field`."""
+
+    kind: IntArray
+    rule: IntArray
+    offset: IntArray
+    """Its first word."""
+    words: IntArray
+    """How many it has."""
+    operand: IntArray
+    symbols: Words
+    waits: IntArray
+
+
+class Rows(NamedTuple):
+    """What is read of rows."""
+
+    code: IntArray
+    """Which steps the row takes; see `Program`."""
+    lane: IntArray
+    """Its partition."""
+    times: IntArray
+    values: IntArray
+    """By operand and row."""
+    shifts: IntArray
+    """By operand and row: a value of a sum is to be multiplied by 2 to the power of this."""
+    known: Bools
+    """By operand and row: whether there is a value."""
+
+
+class Program(NamedTuple):
+    """Steps of rows: those of code c are ``steps[ends[c - 1]:ends[c]]``."""
+
+    begins: IntArray
+    ends: IntArray
+    steps: IntArray
+
+
+@njit(_nrt=False)
+def _add(into, i, other, j, begin, words):  # type: ignore[no-untyped-def]
+    """Add a number to another, where they stand in their cells."""
+    carry = _NONE
+    for w in range(begin, begin + words):
+        more = other[j, w]
+        part = into[i, w] + more
+        over = part < more
+        whole = part + carry
+        into[i, w] = whole
+        carry = _ONE if over or whole < carry else _NONE
+
+
+@njit(_nrt=False)
+def _increase(into, i, begin, words):  # type: ignore[no-untyped-def]
+    """Add one to a number."""
+    for w in range(begin, begin + words):
+        into[i, w] += _ONE
+        if into[i, w] != _NONE:
+            return
+
+
+@njit(_nrt=False)
+def _high_product(one, other):  # type: ignore[no-untyped-def]
+    """Return the upper word of the product of two words."""
+    low_one, high_one = one & _LOW, one >> _HALF
+    low_other, high_other = other & _LOW, other >> _HALF
+    middle = high_one * low_other + ((low_one * low_other) >> _HALF)
+    lower = (middle & _LOW) + low_one * high_other
+    return high_one * high_other + (middle >> _HALF) + (lower >> _HALF)
+
+
+@njit(_nrt=False)
+def _add_product(into, i, begin, words, value, shift, other, j, factor, n_words):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Add ``value`` times 2**``shift`` times another number, which is not negative."""
+    minus = value < 0
+    size = np.uint64(-(value + 1)) + _ONE if minus else np.uint64(value)
+    skipped = shift // 64
+    left = np.uint64(shift % 64)
+    right = (_BITS - left) & np.uint64(63)
+    high = _NONE  # of the product of the word before
+    before = _NONE  # word of the product before
+    carry = _NONE  # of the sum
+    for w in range(words - skipped):
+        if w < n_words:
+            n = other[j, factor + w]
+            low = size * n
+            part = low + high
+            high = _high_product(size, n) + (_ONE if part < low else _NONE)
+        elif w == n_words:
+            part = high
+        else:
+            part = _NONE
+        more = part << left
+        if left != _NONE:
+            more |= before >> right
+        before = part
+        at = begin + skipped + w
+        old = into[i, at]
+        if minus:
+            whole = old - more
+            under = old < more
+            into[i, at] = whole - carry
+            carry = _ONE if under or whole < carry else _NONE
+        else:
+            whole = old + more
+            over = whole < more
+            into[i, at] = whole + carry
+            carry = _ONE if over or into[i, at] < carry else _NONE
+
+
+@njit(_nrt=False)
+def _is_none(cells, i, begin, words):  # type: ignore[no-untyped-def]
+    """Whether a number that counts runs is none."""
+    for w in range(begin, begin + words):  # noqa: SIM110 - Numba compiles no generator
+        if cells[i, w] != _NONE:
+            return False
+    return True
+
+
+@njit(_nrt=False)
+def _put_best(into, i, at, value, kind):  # type: ignore[no-untyped-def]
+    """Let a value count, of which the least or greatest is kept."""
+    if into[i, at] == _NONE:
+        into[i, at] = _ONE
+        into[i, at + 1] = np.uint64(value)
+        return
+    best = np.int64(into[i, at + 1])
+    if (value < best) if kind == _LEAST else (value > best):
+        into[i, at + 1] = np.uint64(value)
+
+
+@njit(_nrt=False)
+def _merge(into, i, other, j, fields):  # type: ignore[no-untyped-def]
+    """Add the runs of a cell to another."""
+    for f in range(fields.kind.size):
+        kind, at = fields.kind[f], fields.offset[f]
+        if kind == _SUM:
+            _add(into, i, other, j, at, fields.words[f])
+        elif kind == _FLAGS:
+            into[i, at] |= other[j, at]
+        elif other[j, at] != _NONE:
+            _put_best(into, i, at, np.int64(other[j, at + 1]), kind)
+
+
+@njit(_nrt=False)
+def _begin(slots, slot, fields):  # type: ignore[no-untyped-def]
+    """Add a run of no row to a cell."""
+    for f in range(fields.kind.size):
+        rule, at = fields.rule[f], fields.offset[f]
+        if f == 0 or rule == _CLEAR:
+            _increase(slots, slot, at, fields.words[f])
+        elif rule == _LENGTHEN:
+            _put_best(slots, slot, at, 0, fields.kind[f])
+
+
+@njit(_nrt=False)
+def _map(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-def]
+    """Map a row in all runs of a cell."""
+    if _is_none(slots, slot, 0, fields.words[0]):
+        return
+    for f in range(1, fields.kind.size):
+        rule, at = fields.rule[f], fields.offset[f]
+        if rule == _CLEAR or fields.symbols[f] >> np.uint64(symbol) & _ONE == _NONE:
+            continue
+        kind, operand = fields.kind[f], fields.operand[f]
+        known, value = rows.known[operand, row], rows.values[operand, row]
+        if rule == _LENGTHEN:
+            if known:
+                slots[slot, at + 1] += _ONE
+            continue
+        if rule == _LAST:
+            for w in range(at, at + fields.words[f]):
+                slots[slot, w] = _NONE
+        if not known:
+            continue
+        factor = 0
+        if rule == _FIRST:
+            factor = fields.waits[f]
+            if _is_none(slots, slot, fields.offset[factor], fields.words[factor]):
+                continue
+        if kind == _SUM:
+            shift = rows.shifts[operand, row]
+            _add_product(
+                slots, slot, at, fields.words[f], value, shift,
+                slots, slot, fields.offset[factor], fields.words[factor],
+            )  # fmt: skip
+        elif kind == _FLAGS:
+            slots[slot, at] |= np.uint64(value)
+        else:
+            _put_best(slots, slot, at, value, kind)
+    for f in range(1, fields.kind.size):
+        if fields.rule[f] == _CLEAR and fields.symbols[f] >> np.uint64(symbol) & _ONE != _NONE:
+            for w in range(fields.offset[f], fields.offset[f] + fields.words[f]):
+                slots[slot, w] = _NONE
+
+
+@njit(_nrt=False)
+def _see(code, base, row, total, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Let the cells of a lane, from row ``base`` on, see a row. Returns whether one may be full."""
+    top = fields.words[0] - 1
+    is_full = False
+    for k in range(program.begins[code], program.ends[code]):
+        op, a, b = program.steps[k]
+        if op == _OP_ADD:
+            _merge(slots, a, cells, base + b, fields)
+        elif op == _OP_MAP:
+            if fields.kind.size > 1:
+                _map(slots, a, b, row, fields, rows)
+        elif op == _OP_PUT:
+            _merge(cells, base + b, slots, a, fields)
+            is_full = is_full or cells[base + b, top] >= _HIGH
+        elif op == _OP_FINISH:
+            _merge(totals, total, slots, a, fields)
+            is_full = is_full or totals[total, top] >= _HIGH
+        elif op == _OP_BEGIN:
+            _begin(slots, a, fields)
+        elif op == _OP_NONE:
+            for w in range(slots.shape[1]):
+                slots[a, w] = _NONE
+        else:
+            for w in range(cells.shape[1]):
+                cells[base + a, w] = _NONE
+    return is_full
+
+
+@njit(_nrt=False)
+def sum_rows(at, n_states, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]
+    """Sum without a window, from row ``at`` on: partition p has the lane p.
+
+    Returns the row before which numbers need another word, or the end. ``fields``, ``rows`` and
+    ``program`` are plain tuples of the fields of the classes named so.
+    """
+    fields, rows, program = Fields(*fields), Rows(*rows), Program(*program)
+    for row in range(at, rows.code.size):
+        code = rows.code[row]
+        if program.begins[code] == program.ends[code]:
+            continue
+        lane = rows.lane[row]
+        if _see(code, lane * n_states, row, lane, cells, slots, totals, fields, rows, program):
+            return row + 1
+    return rows.code.size
+
+
+FREE = 0
+"""Place in ``free`` of the first lane that is free; those that are follow each other by `next`."""
+
+
+@njit(_nrt=False)
+def sum_windows(at, n_states, within, heads, tails, following, born, free, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum within a window from each start, from row ``at`` on: each start has a lane.
+
+    Lanes of a partition follow each other by their starts, from ``heads`` to ``tails``. A row of
+    code c takes the steps ``2 c`` in lanes that are there, and ``2 c + 1`` in a new one. Returns
+    the row before which numbers need another word or starts another lane, or the end.
+    """
+    fields, rows, program = Fields(*fields), Rows(*rows), Program(*program)
+    for row in range(at, rows.code.size):
+        code, group, time = 2 * rows.code[row], rows.lane[row], rows.times[row]
+        begins = program.begins[code + 1] < program.ends[code + 1]
+        if begins and free[FREE] < 0:
+            return row
+        lane = heads[group]
+        while lane >= 0 and is_after(time, born[lane], within):
+            heads[group] = following[lane]
+            if heads[group] < 0:
+                tails[group] = -1
+            for state in range(lane * n_states, (lane + 1) * n_states):
+                for w in range(cells.shape[1]):
+                    cells[state, w] = _NONE
+            following[lane] = free[FREE]
+            free[FREE] = lane
+            lane = heads[group]
+        is_full = False
+        if program.begins[code] < program.ends[code]:
+            while lane >= 0:
+                full = _see(
+                    code, lane * n_states, row, group, cells, slots, totals, fields, rows, program
+                )
+                is_full = is_full or full
+                lane = following[lane]
+        if begins:
+            lane = free[FREE]
+            free[FREE] = following[lane]
+            following[lane] = -1
+            born[lane] = time
+            if tails[group] >= 0:
+                following[tails[group]] = lane
+            else:
+                heads[group] = lane
+            tails[group] = lane
+            full = _see(
+                code + 1, lane * n_states, row, group, cells, slots, totals, fields, rows, program
+            )
+            is_full = is_full or full
+        if is_full:
+            return row + 1
+    return rows.code.size

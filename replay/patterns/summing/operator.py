@@ -1,0 +1,563 @@
+"""Sums over every match of a strategy, of rows that are pushed; no match is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.aggregates.exact import from_ints, to_ints
+from replay.errors import QueryError
+from replay.limits import check_limits
+from replay.operators.exact_sums import UNIT_EXPONENT, DoubleSum
+from replay.operators.packing import State
+from replay.operators.partition_keys import Key
+from replay.patterns.partitions import NEVER, PartitionTable, evaluate_grouped
+from replay.patterns.prepared import Prepared
+from replay.patterns.program import MatchProgram
+from replay.patterns.row_intake import Arrays, RowIntake, seqs_of
+from replay.patterns.search import Rows
+from replay.patterns.summing import kernels
+from replay.patterns.trends.algebra import Number, Part
+from replay.patterns.trends.machine import (
+    SEQ,
+    Kind,
+    Op,
+    Rule,
+    Steps,
+    Sums,
+    relevant,
+    steps_of,
+)
+
+IntArray = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+WORDS_MAX = 4096
+"""Words of a number of runs, some 78,000 digits."""
+
+_WORD = 64
+_WORDS_DENSE = 1 << 12
+"""Words of symbols up to which they are found by a table, not sorted."""
+
+_ROWS_BITS = 40
+"""A match has fewer rows than 2 to the power of this."""
+
+_VALUE_BITS = 64
+
+_MANTISSA_BITS = 53
+
+_NAN, _INF, _MINUS_INF = 1, 2, 4
+"""Flags of sums of DOUBLE."""
+
+_INT64_MIN = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where each field stands in a cell: first word and number of words."""
+
+    offset: IntArray
+    words: IntArray
+
+    @property
+    def width(self) -> int:
+        """Words of a cell."""
+        return int(self.words.sum())
+
+    @classmethod
+    def of(cls, sums: Sums, n_words: int, shift: int) -> Layout:
+        """Return it for numbers of runs of so many words, and values shifted by so many bits."""
+        words = [_words_of(sums, place, n_words, shift) for place in range(len(sums.fields))]
+        counts = np.array(words, np.int64)
+        return cls(np.cumsum(counts) - counts, counts)
+
+
+def _words_of(sums: Sums, place: int, n_words: int, shift: int) -> int:
+    """Return how many words a field needs.
+
+    A sum is at most the number of runs by the rows of one by the greatest value.
+    """
+    field = sums.fields[place]
+    if field.kind is not Kind.SUM:
+        return 1 if field.kind is Kind.FLAGS else 2
+    if place == 0 or field.rule is Rule.CLEAR:
+        return n_words
+    more = _ROWS_BITS + 1
+    operand = sums.operands[field.operand]
+    if operand.part is Part.SUM:
+        more += _VALUE_BITS + shift
+    return n_words + math.ceil(more / _WORD)
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sums over all matches of a partition."""
+
+    key: Key
+    first_seq: int
+    """``seq`` of the first row of all its matches, where that is asked for."""
+    numbers: dict[Number, int | DoubleSum | None]
+    """Exact; the least and greatest value as 64 bits, None for none."""
+
+
+class TrendOperator(RowIntake):
+    """Sums over every match of one query over stretches of a stream.
+
+    Rows are pushed as into a matcher, of a program that has ``sums``. The state is a few numbers
+    for each partition and state of the automaton; with WITHIN, for each start in the window, too.
+    """
+
+    kind = "sums over matches"
+    numbers = ("_next_seq", "_n_rows", "_n_faults", "_n_words", "_shift", "_scale")
+
+    def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
+        super().__init__(program, PartitionTable(), n_events)
+        assert program.strategy is not None
+        assert program.sums is not None
+        self._code, self._sums = program.strategy, program.sums
+        self._relevant = np.uint64(relevant(self._code))
+        self._codes: dict[int, int] = {}
+        self._program_of_codes: tuple[IntArray, ...] = ()
+        self._n_slots = 0
+        self._firsts = np.empty(0, np.int64)
+        self._n_words, self._shift = 1, 0
+        # Sums of DOUBLE are multiples of 2**-_scale.
+        self._scale = 0
+        self._layout = Layout.of(self._sums, 1, 0)
+        # The query is over one partition, or none has come.
+        self._totals = self._new_cells(0 if program.partition_by else 1)
+        self._lanes = _Lanes.none(len(self._totals))
+        n_lanes = 0 if program.within is not None else len(self._totals)
+        self._cells = self._new_cells(n_lanes * self._code.n_states)
+
+    def _new_cells(self, n: int) -> Words:
+        return np.zeros((n, self._layout.width), np.uint64)
+
+    @property
+    def open_seq(self) -> int | None:
+        """First row that is needed still: of those whose partitions are not sorted out yet."""
+        return min((first for _, first in self._deferred), default=None)
+
+    # -----------------------------------------------------------------------------------------
+    # Rows
+
+    def _admit(self, prepared: Prepared, first_seq: int) -> Rows:
+        seq, groups = seqs_of(prepared, first_seq), prepared.partitions
+        numbers = np.zeros(len(seq), np.int64)
+        if groups is not None:
+            numbers = self._partitions.numbers(groups)
+        return self._to_rows(prepared, seq, numbers)
+
+    def _advance(self) -> None:
+        for rows in self._inbox:
+            self._take(rows)
+        self._inbox = []
+
+    def finish(self) -> None:
+        """End the stretch: no run goes on in another."""
+        if self._deferred:
+            evaluated = evaluate_grouped(self._program, self._deferred, self._partitions)
+            rows = self._to_rows(*evaluated)
+            assert rows.seq is not None
+            self._take(rows.take(np.argsort(rows.seq)))
+            self._deferred = []
+        self._cells[:] = 0
+        self._lanes = _Lanes.none(len(self._totals), len(self._lanes.born))
+        self._next_seq = None
+
+    def _take_stretches(
+        self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
+    ) -> None:
+        self._take_one_by_one(prepared, starts, n_rows, first_seqs)
+
+    def _take(self, rows: Rows) -> None:
+        """Sum over the next rows, in order of ``seq``."""
+        assert rows.group is not None
+        assert rows.seq is not None
+        if not len(rows):
+            return
+        self._make_room(int(rows.group.max()) + 1)
+        codes = self._codes_of(rows)
+        operands = self._operands_of(rows)
+        times = rows.times if len(rows.times) else np.zeros(0, np.int64)
+        seen = kernels.Rows(codes, rows.group, times, *operands)
+        at = 0
+        while True:
+            check_limits()
+            at = self._see(at, seen)
+            if at == len(rows) and not self._is_full():
+                return
+            if self._program.within is not None and self._lanes.free[kernels.FREE] < 0:
+                self._more_lanes()
+            if self._is_full():
+                if 2 * self._n_words > WORDS_MAX:
+                    raise too_long()
+                self._change(2 * self._n_words, self._shift)
+
+    def _see(self, at: int, rows: kernels.Rows) -> int:
+        code, lanes = self._code, self._lanes
+        slots = self._new_cells(self._n_slots)
+        fields = tuple(self._fields())
+        seen = tuple(rows), self._program_of_codes
+        if self._program.within is None:
+            return int(
+                kernels.sum_rows(at, code.n_states, self._cells, slots, self._totals, fields, *seen)
+            )
+        return int(
+            kernels.sum_windows(
+                at, code.n_states, self._program.within, *lanes.arrays(), self._cells, slots,
+                self._totals, fields, *seen,
+            )
+        )  # fmt: skip
+
+    def _fields(self) -> kernels.Fields:
+        fields, layout = self._sums.fields, self._layout
+        every = (1 << self._code.step.shape[1]) - 1
+        symbols = [
+            every if f.symbols is None else sum(1 << symbol for symbol in f.symbols) for f in fields
+        ]
+        return kernels.Fields(
+            kind=np.array([f.kind for f in fields], np.int64),
+            rule=np.array([f.rule for f in fields], np.int64),
+            offset=layout.offset,
+            words=layout.words,
+            operand=np.array([f.operand for f in fields], np.int64),
+            symbols=np.array(symbols, np.uint64),
+            waits=np.array([f.waits for f in fields], np.int64),
+        )
+
+    def _codes_of(self, rows: Rows) -> IntArray:
+        """Return which steps each row takes; steps not met before are made."""
+        code = self._code
+        found, places = _distinct(rows.words & self._relevant)
+        keys = 2 * np.arange(len(found))
+        if code.asks_for_start:
+            opening, places = _distinct((2 * places + self._are_first(rows)).astype(np.uint64))
+            keys = opening.astype(np.int64)
+        is_new = False
+        numbers = []
+        for key in keys.tolist():
+            known = 2 * int(found[key // 2]) + key % 2
+            is_new = is_new or known not in self._codes
+            numbers.append(self._codes.setdefault(known, len(self._codes)))
+        if is_new:
+            self._program_of_codes = tuple(self._to_program())
+        return np.array(numbers, np.int64)[places]
+
+    def _to_program(self) -> kernels.Program:
+        every: list[Steps] = []
+        for key in self._codes:
+            word, begin = key // 2, 0 if key % 2 else 1
+            if self._program.within is None:
+                every.append(steps_of(self._code, word, begin))
+            else:
+                every.append(steps_of(self._code, word, None))
+                every.append(steps_of(self._code, word, begin, goes_on=False))
+        ends = np.cumsum([len(steps) for steps in every], dtype=np.int64)
+        flat = [step for steps in every for step in steps]
+        self._n_slots = 1 + max((a for op, a, _ in flat if op is not Op.CLEAR), default=0)
+        begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        return kernels.Program(begins, ends, np.array(flat, np.int64).reshape(-1, 3))
+
+    def _are_first(self, rows: Rows) -> Bools:
+        """Return whether rows are the first of their partitions."""
+        assert rows.group is not None
+        assert rows.seq is not None
+        missing = int(rows.group.max()) + 1 - len(self._firsts)
+        if missing > 0:
+            self._firsts = np.concatenate([self._firsts, np.full(missing, NEVER)])
+        found, places = np.unique(rows.group, return_index=True)
+        new = self._firsts[found] == NEVER
+        self._firsts[found[new]] = rows.seq[places[new]]
+        noted = self._firsts[rows.group] if self._edges.n_events is None else None
+        return self._edges.are_first(rows, np.arange(len(rows)), rows.seq, noted)
+
+    def _make_room(self, n_partitions: int) -> None:
+        """Have cells for every partition."""
+        missing = n_partitions - len(self._totals)
+        if missing <= 0:
+            return
+        missing += len(self._totals)
+        self._totals = np.concatenate([self._totals, self._new_cells(missing)])
+        self._lanes.make_room(len(self._totals))
+        if self._program.within is None:
+            more = self._new_cells(missing * self._code.n_states)
+            self._cells = np.concatenate([self._cells, more])
+
+    def _more_lanes(self) -> None:
+        """Have twice the lanes of starts."""
+        n_more = max(16, len(self._lanes.born))
+        self._lanes.make_lanes(n_more)
+        self._cells = np.concatenate([self._cells, self._new_cells(n_more * self._code.n_states)])
+
+    # -----------------------------------------------------------------------------------------
+    # What is read of rows
+
+    def _operands_of(self, rows: Rows) -> tuple[IntArray, IntArray, Bools]:
+        """Return values, shifts and validity of each operand at each row."""
+        n, operands = len(rows), self._sums.operands
+        values, shifts = np.zeros((len(operands), n), np.int64), np.zeros((len(operands), n), int)
+        known = np.ones((len(operands), n), np.bool_)
+        first = len(self._program.across.leaves)
+        lowest: dict[int, IntArray] = {}
+        for place, operand in enumerate(operands):
+            if operand == SEQ:
+                assert rows.seq is not None
+                values[place] = rows.seq
+                continue
+            if operand.value is None:
+                values[place] = 1
+                continue
+            data = rows.leaves[first + operand.value]
+            known[place] = rows.known[first + operand.value]
+            if operand.part is Part.COUNT:
+                values[place] = 1
+            elif not self._program.is_double[operand.value]:
+                values[place] = data
+            elif operand.part is not Part.SUM:
+                doubles = data.view(np.float64)
+                known[place] &= ~np.isnan(doubles)
+                values[place] = in_order(doubles)
+            elif operand.kind is Kind.FLAGS:
+                values[place] = _flags(data.view(np.float64))
+            else:
+                doubles = np.where(known[place], data.view(np.float64), 0.0)
+                values[place], lowest[place] = whole_and_lowest(doubles)
+        for place, bits in lowest.items():
+            self._rescale(-int(bits[values[place] != 0].min(initial=-self._scale)))
+        for place, bits in lowest.items():
+            shifts[place] = np.where(values[place] != 0, bits + self._scale, 0)
+        if shifts.size and shifts.max() > self._shift:
+            self._change(self._n_words, int(shifts.max()))
+        return values, shifts, known
+
+    def _rescale(self, scale: int) -> None:
+        """Have sums of DOUBLE be multiples of 2**-scale, or of less."""
+        if scale > self._scale:
+            more, self._scale = scale - self._scale, scale
+            self._change(self._n_words, self._shift + more, times=more)
+
+    # -----------------------------------------------------------------------------------------
+    # Numbers
+
+    def _is_full(self) -> bool:
+        top = int(self._layout.words[0]) - 1
+        high = np.uint64(1 << 44)
+        return bool((self._cells[:, top] >= high).any() or (self._totals[:, top] >= high).any())
+
+    def _change(self, n_words: int, shift: int, times: int = 0) -> None:
+        """Give numbers of runs so many words, and sums as many as they then need.
+
+        Sums of DOUBLE are multiplied by 2**``times``.
+        """
+        layout = Layout.of(self._sums, n_words, shift)
+        change = self._changed_by(layout, times)
+        self._cells, self._totals = change(self._cells), change(self._totals)
+        self._n_words, self._shift, self._layout = n_words, shift, layout
+
+    def _changed_by(self, layout: Layout, times: int) -> Callable[[Words], Words]:
+        old = self._layout
+
+        def changed(cells: Words) -> Words:
+            new = np.zeros((len(cells), layout.width), np.uint64)
+            for place, field in enumerate(self._sums.fields):
+                begin, n_old = int(old.offset[place]), int(old.words[place])
+                to, n_new = int(layout.offset[place]), int(layout.words[place])
+                part = cells[:, begin : begin + n_old]
+                if times and self._is_scaled(place):
+                    for row in np.flatnonzero(part.any(axis=1)).tolist():
+                        number = to_ints(part[row : row + 1])[0] << times
+                        new[row, to : to + n_new] = from_ints([number], n_new)[0]
+                    continue
+                new[:, to : to + n_old] = part
+                if field.kind is Kind.SUM:
+                    minus = part[:, -1].view(np.int64) < 0
+                    fill = np.where(minus, np.uint64(2**64 - 1), np.uint64(0))
+                    new[:, to + n_old : to + n_new] = fill[:, None]
+            return new
+
+        return changed
+
+    def _is_scaled(self, place: int) -> bool:
+        """Tell whether a field is a sum of DOUBLE."""
+        field = self._sums.fields[place]
+        if field.kind is not Kind.SUM or place == 0 or field.rule is Rule.CLEAR:
+            return False
+        operand = self._sums.operands[field.operand]
+        is_value = operand.part is Part.SUM and operand.value is not None
+        return is_value and bool(self._program.is_double[operand.value or 0])
+
+    def totals(self) -> list[Total]:
+        """Return what is known of each partition that has a match; without partitions of all."""
+        keys = list(self._partitions.to_snapshot()[0]) if self._program.partition_by else [()]
+        first = self._sums.first_seq
+        found = []
+        for key, cell in zip(keys, self._totals, strict=False):
+            if not self._program.partition_by or self._number(cell, 0):
+                seq = None if first is None else self._number(cell, first)
+                numbers = {number: self._read(cell, at) for number, at in self._sums.places}
+                found.append(Total(key, 0 if seq is None else seq, numbers))
+        return sorted(found, key=lambda total: total.first_seq)
+
+    def _read(self, cell: Words, at: tuple[int, ...]) -> int | DoubleSum | None:
+        number = self._number(cell, at[0])
+        if len(at) == 1 or number is None:
+            return number
+        flags = int(cell[self._layout.offset[at[1]]])
+        units = number << (UNIT_EXPONENT - self._scale) if number else 0
+        return DoubleSum(units, bool(flags & _NAN), bool(flags & _INF), bool(flags & _MINUS_INF))
+
+    def _number(self, cell: Words, place: int) -> int | None:
+        begin, n = int(self._layout.offset[place]), int(self._layout.words[place])
+        words = cell[begin : begin + n]
+        if self._sums.fields[place].kind is Kind.SUM:
+            return to_ints(words[None])[0]
+        return int(words[1:].view(np.int64)[0]) if words[0] else None
+
+    # -----------------------------------------------------------------------------------------
+    # State
+
+    def state(self) -> State:
+        """Return all that is known, for `take_over`; see ``Operator.state``."""
+        arrays: Arrays = {
+            "firsts": self._firsts,
+            "cells": self._cells.copy(),
+            "totals": self._totals.copy(),
+        }
+        lanes = zip(_Lanes.NAMES, self._lanes.arrays(), strict=True)
+        arrays |= {f"lanes.{name}": array.copy() for name, array in lanes}
+        return self._to_state({}, arrays)
+
+    def take_over(self, packed: State) -> None:
+        """Go on from what an operator of the same query knew when it gave its state.
+
+        ValueError if it is of another query or version, or not what such an operator knows.
+        """
+        arrays = self._from_state(packed)
+        self._firsts = arrays["firsts"]
+        self._layout = Layout.of(self._sums, self._n_words, self._shift)
+        self._cells, self._totals = arrays["cells"], arrays["totals"]
+        self._lanes = _Lanes(*(arrays[f"lanes.{name}"] for name in _Lanes.NAMES))
+        n_lanes = len(self._totals) if self._program.within is None else len(self._lanes.born)
+        shapes = {
+            "cells": (n_lanes * self._code.n_states, self._layout.width),
+            "totals": (len(self._totals), self._layout.width),
+        }
+        for name, shape in shapes.items():
+            if arrays[name].dtype != np.uint64 or arrays[name].shape != shape:
+                raise ValueError("the sums of the state are of other lengths or types")
+        self._lanes.check(len(self._totals))
+
+
+class _Lanes:
+    """Where runs began, of each partition one after the other; those of no start are free."""
+
+    NAMES = ("heads", "tails", "following", "born", "free")
+
+    def __init__(
+        self, heads: IntArray, tails: IntArray, following: IntArray, born: IntArray, free: IntArray
+    ) -> None:
+        self.heads, self.tails = heads, tails
+        self.following, self.born, self.free = following, born, free
+
+    @classmethod
+    def none(cls, n_partitions: int, n_lanes: int = 0) -> _Lanes:
+        """Return lanes of which all are free."""
+        nothing = np.empty(0, np.int64)
+        lanes = cls(nothing, nothing, nothing, nothing, np.full(1, -1))
+        lanes.make_room(n_partitions)
+        if n_lanes:
+            lanes.make_lanes(n_lanes)
+        return lanes
+
+    def arrays(self) -> tuple[IntArray, ...]:
+        """Return them as kernels take them."""
+        return self.heads, self.tails, self.following, self.born, self.free
+
+    def make_room(self, n_partitions: int) -> None:
+        """Have places for so many partitions."""
+        more = np.full(n_partitions - len(self.heads), -1)
+        self.heads, self.tails = (np.concatenate([a, more]) for a in (self.heads, self.tails))
+
+    def make_lanes(self, n_more: int) -> None:
+        """Have so many more lanes that are free."""
+        n = len(self.born)
+        links = np.append(np.arange(n + 1, n + n_more), self.free[kernels.FREE])
+        self.following = np.concatenate([self.following, links])
+        self.born = np.concatenate([self.born, np.zeros(n_more, np.int64)])
+        self.free = np.full(1, n)
+
+    def check(self, n_partitions: int) -> None:
+        """Refuse links that compiled loops could not follow."""
+        n = len(self.born)
+        shapes = {
+            "heads": (n_partitions,),
+            "tails": (n_partitions,),
+            "following": (n,),
+            "born": (n,),
+            "free": (1,),
+        }
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.dtype != np.int64 or array.shape != shape:
+                raise ValueError("the lanes of the state are of other lengths or types")
+            if name != "born" and len(array) and not -1 <= array.min() <= array.max() < n:
+                raise ValueError("the state has lanes that it does not name")
+        # Each lane stands in one place: else a loop along them might not end.
+        links = np.concatenate([self.heads, self.following, self.free])
+        if (np.bincount(links[links >= 0], minlength=n) != 1).any():
+            raise ValueError("the lanes of the state do not follow each other")
+
+
+def _distinct(words: Words) -> tuple[Words, IntArray]:
+    """Return the words there are, and the place among them of each."""
+    most = int(words.max(initial=0)) + 1
+    if most > _WORDS_DENSE:
+        found, places = np.unique(words, return_inverse=True)
+        return found, places.astype(np.int64)
+    small = words.astype(np.int64)
+    found = np.flatnonzero(np.bincount(small, minlength=most))
+    place_of = np.zeros(most, np.int64)
+    place_of[found] = np.arange(len(found))
+    return found.astype(np.uint64), place_of[small]
+
+
+def in_order(doubles: npt.NDArray[np.float64]) -> IntArray:
+    """Return numbers of 64 bits in the order of doubles, which `from_order` takes back."""
+    bits = (doubles + 0.0).view(np.int64)  # 0.0 for -0.0
+    return np.where(bits < 0, _INT64_MIN - bits - 1, bits)
+
+
+def from_order(places: IntArray) -> npt.NDArray[np.float64]:
+    """Return the doubles that `in_order` was given."""
+    return np.where(places < 0, _INT64_MIN - places - 1, places).view(np.float64)
+
+
+def whole_and_lowest(doubles: npt.NDArray[np.float64]) -> tuple[IntArray, IntArray]:
+    """Return doubles as odd whole numbers, and which power of 2 each is to be multiplied by.
+
+    0 stands for 0.0 and for what is no number.
+    """
+    fractions, exponents = np.frexp(np.where(np.isfinite(doubles), doubles, 0.0))
+    whole = (fractions * 2.0**_MANTISSA_BITS).astype(np.int64)
+    lowest_bit = (whole & -whole).astype(np.float64)
+    zeros = np.where(whole == 0, 0, np.frexp(lowest_bit)[1] - 1).astype(np.int64)
+    return whole >> zeros, exponents.astype(np.int64) - _MANTISSA_BITS + zeros
+
+
+def _flags(doubles: npt.NDArray[np.float64]) -> IntArray:
+    tests = ((_NAN, np.isnan), (_INF, np.isposinf), (_MINUS_INF, np.isneginf))
+    return sum(flag * test(doubles).astype(np.int64) for flag, test in tests)  # type: ignore[return-value]
+
+
+def too_long() -> QueryError:
+    """Return the error on a number of matches beyond `WORDS_MAX`."""
+    return QueryError(
+        f"there are so many matches that their number has more than {WORDS_MAX} words of 64 bits, "
+        "over 78,000 digits; narrow the conditions, or add WITHIN"
+    )

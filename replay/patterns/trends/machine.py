@@ -1,0 +1,371 @@
+"""The linear machine that sums over matches without making them: what a row does to the sums.
+
+Runs that are in one state of the automaton go on alike, whatever rows they have; where no condition
+looks at other rows of the match, that is all there is to know. So they share a *cell*: how many
+they are, and what the channels of the query hold of them. A row is a linear map of the cells, and
+which one follows from the symbols that it satisfies alone. This is COGRA's type grain (SIGMOD 2019,
+section 4) and A-Seq's prefix counting (SIGMOD 2014, section 3), over states instead of types.
+
+Pure: kernels carry it out, `replay.patterns.summing.operator` drives them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.expressions.types import SCALES
+from replay.language.bound import (
+    Aggregate,
+    Attribute,
+    BoundPatternQuery,
+    Classifier,
+    DataType,
+    Expression,
+    MatchNumber,
+    ScalarQuery,
+    Semantics,
+    SymbolSet,
+    attributes,
+    walk,
+)
+from replay.patterns.automaton import StrategyCode
+from replay.patterns.trends.algebra import (
+    MATCHES,
+    Channel,
+    Held,
+    Number,
+    Part,
+    Summing,
+    to_summing,
+    why_enumerated,
+)
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Kind(IntEnum):
+    """What a field of a cell is, and so how those of runs that meet become one."""
+
+    SUM = 0
+    """A number of any size: they are added up."""
+    FLAGS = 1
+    """Bits: those of either."""
+    LEAST = 2
+    GREATEST = 3
+
+
+class Rule(IntEnum):
+    """How a row that is mapped changes a field."""
+
+    KEEP = 0
+    """Not at all."""
+    EVERY = 1
+    """Its value counts beside those before."""
+    LAST = 2
+    """Its value takes the place of those before."""
+    FIRST = 3
+    """Its value counts in runs that had no row of the symbols yet."""
+    CLEAR = 4
+    """There are no such runs any more: of the field that counts those of `FIRST`."""
+    LENGTHEN = 5
+    """One more: of the least and greatest number of rows."""
+
+
+RUNS = -1
+"""The operand of fields that read nothing of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What fields read of a row."""
+
+    value: int | None
+    """Which of ``Sums.values``; None: what is always there, as COUNT(*) counts it."""
+    kind: Kind
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a cell; the first one of all counts the runs."""
+
+    kind: Kind
+    rule: Rule = Rule.KEEP
+    symbols: SymbolSet = None
+    """Rows of which symbols it looks at; None: all."""
+    operand: int = RUNS
+    """Which of ``Sums.operands``."""
+    waits: int = RUNS
+    """Of the rule FIRST: the field that counts runs without a row of the symbols."""
+
+
+SEQ = Operand(None, Kind.LEAST, Part.LEAST)
+"""The place of a row in the stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What is held for a query: the fields of its cells, and where its numbers are found."""
+
+    summing: Summing
+    values: tuple[Expression, ...]
+    """Expressions over one row."""
+    operands: tuple[Operand, ...]
+    fields: tuple[Field, ...]
+    places: tuple[tuple[Number, tuple[int, ...]], ...]
+    """Of each number that an aggregate is read from: its field, and of a sum of DOUBLE its flags,
+    too."""
+    first_seq: int | None
+    """The field that tells the first row of all matches, where the order of groups depends on it.
+    """
+
+
+# ---------------------------------------------------------------------------------------------
+# Which queries it is for
+
+
+def to_sums(query: BoundPatternQuery, code: StrategyCode, *, is_across: bool) -> Sums | None:
+    """Return what is held for a query; None where its matches are made."""
+    if why_not_summed(query, code, is_across=is_across) is not None:
+        return None
+    return _Fields(query).sums
+
+
+def why_not_summed(query: BoundPatternQuery, code: StrategyCode, *, is_across: bool) -> str | None:
+    """Return why the matches of a query are made; None: the machine sums over them.
+
+    ``is_across``: whether conditions look at other rows of the match.
+    """
+    why = why_enumerated(query)
+    if why is not None:
+        return why
+    if query.windows is not None:
+        return "each window is matched by itself"
+    if query.limit is not None:
+        return "LIMIT asks for the first of them"
+    if is_across:
+        return "a condition reads another row of the match"
+    if code.timeouts or code.conditions.any():
+        return "rows behind or before a match decide whether it is one"
+    return _why_of_channels(to_summing(query)) or _why_of_keys(query)
+
+
+_HELD = {Held.ROWS, Held.FIRST, Held.LAST, Held.COUNT}
+_ADDED = {DataType.INTEGER, DataType.DOUBLE, *SCALES}
+
+
+def _why_of_channels(summing: Summing) -> str | None:
+    for part, reading in summing.readings:
+        for number in (reading.number, reading.over):
+            if number is None or number.channel is None:
+                continue
+            channel = summing.channels[number.channel]
+            if not _is_of_row(channel.value):
+                return f"{part.function.upper()} reads more of each than values of its rows"
+            if channel.held not in _HELD:
+                return f"{part.function.upper()} of what each match computes is not summed yet"
+            type_ = None if channel.value is None else channel.value.type
+            if number.part is Part.SUM and type_ is not None and type_ not in _ADDED:
+                return f"{part.function.upper()} of {type_.value} is not summed yet"
+            if part.function == "sum" and type_ in SCALES:
+                return f"SUM of {type_.value} is not summed yet"
+    return None
+
+
+def _is_of_row(value: Expression | None) -> bool:
+    """Tell whether a value is that of one row, whatever stands beside it."""
+    parts = [] if value is None else list(walk(value))
+    if any(isinstance(part, Aggregate | Classifier | MatchNumber | ScalarQuery) for part in parts):
+        return False
+    return all(not part.offset for part in parts if isinstance(part, Attribute))
+
+
+def _why_of_keys(query: BoundPatternQuery) -> str | None:
+    """Return why groups need rows: one partition has 0.0 and -0.0, and a group tells its first."""
+    outer = query.outer
+    assert outer is not None
+    read = [*(outer.group_by or ()), *([outer.where] if outer.where is not None else [])]
+    for attribute in (found for key in read for found in attributes(key)):
+        if attribute.type is DataType.DOUBLE:
+            return f"a group tells which 0.0 or -0.0 its first match has in '{attribute.name}'"
+    return None
+
+
+class _Fields:
+    """Gathers the fields of the cells of a query, each once."""
+
+    def __init__(self, query: BoundPatternQuery) -> None:
+        self._summing = summing = to_summing(query)
+        self._values: list[Expression] = []
+        self._operands: list[Operand] = []
+        self._fields = [Field(Kind.SUM)]
+        assert query.outer is not None
+        first_seq = None
+        if query.partition_by and query.outer.group_by:
+            first_seq = self._field(Field(Kind.LEAST, Rule.EVERY, None, self._operand(SEQ)))
+        numbers = dict.fromkeys(
+            number
+            for _, reading in summing.readings
+            for number in (reading.number, reading.over)
+            if number is not None
+        )
+        places = tuple((number, self._place(number)) for number in numbers)
+        self.sums = Sums(
+            summing,
+            tuple(self._values),
+            tuple(self._operands),
+            tuple(self._fields),
+            places,
+            first_seq,
+        )
+
+    def _place(self, number: Number) -> tuple[int, ...]:
+        if number == MATCHES:
+            return (0,)
+        assert number.channel is not None
+        channel = self._summing.channels[number.channel]
+        if channel.held is Held.COUNT:
+            return (self._of_counts(channel, number.part),)
+        kind = {Part.LEAST: Kind.LEAST, Part.GREATEST: Kind.GREATEST}.get(number.part, Kind.SUM)
+        place = self._of_values(channel, kind, number.part)
+        is_double = channel.value is not None and channel.value.type is DataType.DOUBLE
+        if number.part is Part.SUM and is_double:
+            return place, self._of_values(channel, Kind.FLAGS, number.part)
+        return (place,)
+
+    def _of_counts(self, channel: Channel, part: Part) -> int:
+        """Return the field of the least or greatest number of values of the runs."""
+        assert part in (Part.LEAST, Part.GREATEST)
+        kind = Kind.LEAST if part is Part.LEAST else Kind.GREATEST
+        operand = self._operand(Operand(self._value(channel.value), Kind.SUM, Part.COUNT))
+        return self._field(Field(kind, Rule.LENGTHEN, channel.symbols, operand))
+
+    def _of_values(self, channel: Channel, kind: Kind, part: Part) -> int:
+        operand = self._operand(Operand(self._value(channel.value), kind, part))
+        if channel.held is Held.ROWS:
+            return self._field(Field(kind, Rule.EVERY, channel.symbols, operand))
+        if channel.held is Held.LAST:
+            return self._field(Field(kind, Rule.LAST, channel.symbols, operand))
+        waits = self._field(Field(Kind.SUM, Rule.CLEAR, channel.symbols))
+        return self._field(Field(kind, Rule.FIRST, channel.symbols, operand, waits))
+
+    def _value(self, value: Expression | None) -> int | None:
+        if value is None:
+            return None
+        if value not in self._values:
+            self._values.append(value)
+        return self._values.index(value)
+
+    def _operand(self, operand: Operand) -> int:
+        if operand not in self._operands:
+            self._operands.append(operand)
+        return self._operands.index(operand)
+
+    def _field(self, field: Field) -> int:
+        if field not in self._fields:
+            self._fields.append(field)
+        return self._fields.index(field)
+
+
+def columns_of(sums: Sums) -> set[str]:
+    """Return the columns that are read of a row."""
+    return {part.name for value in sums.values for part in attributes(value)}
+
+
+# ---------------------------------------------------------------------------------------------
+# What a row does
+
+
+class Op(IntEnum):
+    """A step of what a row does to the cells of a lane; slots hold what becomes of them."""
+
+    NONE = 0
+    """``a``: a slot, which becomes that of no runs."""
+    BEGIN = 1
+    """``a``: a slot, which has one more run: that of no row."""
+    ADD = 2
+    """``a``: a slot, to which the runs of state ``b`` come."""
+    MAP = 3
+    """``a``: a slot, whose runs map the row to symbol ``b``."""
+    FINISH = 4
+    """``a``: a slot, whose runs are matches."""
+    CLEAR = 5
+    """``a``: a state, in which no run is left."""
+    PUT = 6
+    """``a``: a slot, whose runs come to state ``b``."""
+
+
+Steps = list[tuple[int, int, int]]
+
+
+def steps_of(code: StrategyCode, word: int, begin: int | None, *, goes_on: bool = True) -> Steps:
+    """Return what a row that satisfies the symbols of ``word`` does to the cells of a lane.
+
+    ``begin`` is the state of the empty mapping there, which begins runs; None: none begin.
+    ``goes_on``: whether there are runs that go on.
+    """
+    sources: dict[tuple[int, int], list[int]] = {}
+    kept: dict[int, int] = {}
+    n_symbols = code.step.shape[1]
+    symbols = [symbol for symbol in range(n_symbols) if word >> symbol & 1]
+    begins = [] if begin is None else [begin]
+    going = [q for q in range(2, code.n_states) if has_ways(code, q)] if goes_on else []
+    for state in (*begins, *going):
+        for symbol in symbols:
+            target = int(code.step[state, symbol])
+            if target >= 0:
+                sources.setdefault((target, symbol), []).append(state)
+    for state in going:
+        kept[state] = _state_kept(code, state, word)
+    steps: Steps = []
+    put: Steps = []
+    for slot, ((target, symbol), states) in enumerate(sources.items()):
+        steps.append((Op.NONE, slot, 0))
+        for state in states:
+            steps.append((Op.BEGIN, slot, 0) if state < 2 else (Op.ADD, slot, state))
+        steps.append((Op.MAP, slot, symbol))
+        if code.accepts[target + 1] > code.accepts[target]:
+            steps.append((Op.FINISH, slot, 0))
+        if has_ways(code, target):
+            put.append((Op.PUT, slot, target))
+    moved = [state for state in going if kept[state] != state]
+    slot = len(sources)
+    for target in sorted({kept[state] for state in moved if kept[state] >= 0}):
+        if not has_ways(code, target):
+            continue
+        steps.append((Op.NONE, slot, 0))
+        steps += [(Op.ADD, slot, state) for state in moved if kept[state] == target]
+        put.append((Op.PUT, slot, target))
+        slot += 1
+    return [*steps, *((Op.CLEAR, state, 0) for state in moved), *put]
+
+
+def relevant(code: StrategyCode) -> int:
+    """Return the symbols that make a difference, as bits."""
+    used = {symbol for symbol in range(code.step.shape[1]) if (code.step[:, symbol] >= 0).any()}
+    return sum(1 << symbol for symbol in used | set(code.negated))
+
+
+def has_ways(code: StrategyCode, state: int) -> bool:
+    """Tell whether runs in a state can map a further row."""
+    return bool((code.step[state] >= 0).any())
+
+
+def _state_kept(code: StrategyCode, state: int, word: int) -> int:
+    """Return the state of runs that leave a row unmapped; -1 if they may not or can do no more."""
+    if code.semantics is Semantics.CONTIGUOUS:
+        return -1
+    ways = code.step[state] >= 0
+    leads = any(word >> symbol & 1 for symbol in np.flatnonzero(ways).tolist())
+    if code.semantics is Semantics.SKIP_TILL_NEXT and leads:
+        return -1
+    for place, symbol in enumerate(code.negated):
+        if word >> symbol & 1:
+            state = int(code.skip[state, place])
+            if state < 0:
+                return -1
+    return state
