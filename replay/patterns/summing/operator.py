@@ -518,8 +518,8 @@ def _distinct(words: Words) -> tuple[Words, IntArray]:
     """Return the words there are, and the place among them of each."""
     most = int(words.max(initial=0)) + 1
     if most > _WORDS_DENSE:
-        found, places = np.unique(words, return_inverse=True)
-        return found, places.astype(np.int64)
+        distinct, places = np.unique(words, return_inverse=True)
+        return distinct, places.astype(np.int64)
     small = words.astype(np.int64)
     found = np.flatnonzero(np.bincount(small, minlength=most))
     place_of = np.zeros(most, np.int64)
