@@ -201,7 +201,7 @@ def aggregate_case(seed: int) -> PatternCase:
     key = choose.pick(("", *clauses.partition.removeprefix("PARTITION BY ").split(", ")[:1]))
     group = f" GROUP BY {key}" if key else ""
     sql = f"SELECT {selected} FROM {source} MATCH_RECOGNIZE ({clauses}){group}"
-    return PatternCase(seed, stream, sql, (), planned=False)
+    return PatternCase(seed, stream, sql, tuple(sorted(choose.some(INDEXED, 1, 4))), planned=False)
 
 
 _MEASURES = (
@@ -211,84 +211,8 @@ _MEASURES = (
 _OF_MEASURES = ("COUNT({0})", "SUM({0})", "AVG({0})", "MIN({0})", "MAX({0})", "COUNT(*)")
 _OF_ROWS = (
     *("COUNT({0}.*)", "COUNT({0}.s)", "SUM({0}.a)", "SUM({0}.x)", "AVG({0}.x)", "MIN({0}.x)"),
-    *("MAX({0}.a * {0}.x)", "BOOL_OR({0}.f)"),
+    *("MAX({0}.a * {0}.x)", "BOOL_OR({0}.f)", "SUM({0}.x * 1e300)", "SUM({0}.b)", "MIN({0}.d)"),
 )
-
-
-def summed_case(seed: int) -> PatternCase:
-    """Return the case of a seed: aggregates over every match for which none need be made."""
-    choose = Chooser(seed)
-    stream = _stream(choose, planned=choose.chance(0.3))
-    names = Names((), None, stream.has_timestamps)
-    clauses = _Clauses()
-    keys = choose.pick(((), (), ("k",), ("k",), ("s", "k"), ("d",), ("f", "x")))
-    clauses.partition = f"PARTITION BY {', '.join(keys)}" if keys else ""
-    pattern = any_pattern(choose, "ABCD", choose.between(1, 4), exclusion=False)
-    used = symbols_in(pattern) or ["A"]
-    way = choose.pick(("SKIP TILL NEXT", "SKIP TILL ANY", "SKIP TILL ANY", "CONTIGUOUS"))
-    clauses.semantics = f"SEMANTICS {way}"
-    if choose.chance(0.25) and len(used) > 1 and way != "CONTIGUOUS":
-        pattern = pattern.replace(" ", f" !{choose.pick('XY')} ", 1)
-    clauses.pattern = f"^ {pattern}" if choose.chance(0.1) else pattern
-    within = choose.pick((None, None, 1, 3, 6))
-    clauses.within = "" if within is None else f"WITHIN {names.lasting(within)}"
-    clauses.measures = (
-        "COUNT(*)", "LAST(a)", f"FIRST({used[0]}.x)", f"{used[-1]}.b", f"COUNT({used[0]}.a)"
-    )  # fmt: skip
-    clauses.defines = tuple(f"{name} AS {easy(choose, name)}" for name in "ABCDXY")
-    over = choose.pick((*used, *used))
-    parts = [
-        choose.pick(
-            (
-                "COUNT(*)",
-                "SUM(m0)",
-                "AVG(m0)",
-                "MIN(m0)",
-                "MAX(m0)",
-                "MIN(m4)",
-                "MAX(m4)",
-                "SUM(m1)",
-                "AVG(m1)",
-                "MIN(m1)",
-                "COUNT(m1)",
-                "SUM(m2)",
-                "AVG(m2)",
-                "MAX(m2)",
-                "COUNT(m2)",
-                "SUM(m3)",
-                "MIN(m3)",
-                "MAX(m3)",
-                "COUNT(m3)",
-                "AVG(m3)",
-                f"COUNT({over}.*)",
-                f"COUNT({over}.s)",
-                f"SUM({over}.a)",
-                f"AVG({over}.x)",
-                f"SUM({over}.x)",
-                f"MIN({over}.x)",
-                f"MAX({over}.x)",
-                f"SUM({over}.b)",
-                f"MIN({over}.b)",
-                f"MAX({over}.t)",
-                f"MIN({over}.d)",
-                f"SUM({over}.x * 1e-9)",
-                f"SUM({over}.x * 1e300)",
-                f"AVG({over}.b)",
-                f"MAX({over}.f)",
-                "SUM(m4)",
-            )
-        )
-        for _ in range(choose.between(1, 4))
-    ]
-    by = [key for key in keys if key != "x" and choose.chance(0.7)]
-    tail = f" GROUP BY {', '.join(by)}" if by else ""
-    if by and choose.chance(0.2):
-        tail = f" WHERE {by[0]} IS NOT NULL" + tail + " HAVING COUNT(*) > 1"
-    symbols = [symbol for symbol in "ABCDXY" if symbol in clauses.pattern]
-    clauses.defines = tuple(define for define in clauses.defines if define[0] in symbols)
-    source = "FROM s MATCH_RECOGNIZE"
-    sql = f"SELECT {', '.join([*by, *dict.fromkeys(parts)])} {source} ({clauses}){tail}"
-    return PatternCase(seed, stream, sql, tuple(sorted(choose.some(INDEXED, 1, 4))), planned=False)
 
 
 def _windows(choose: Chooser, clauses: _Clauses, names: Names) -> str:
