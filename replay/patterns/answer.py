@@ -22,7 +22,7 @@ from replay.patterns.config import MEASURED_ROWS_AT_ONCE
 from replay.patterns.local import Replay
 from replay.patterns.matches import Matches
 from replay.patterns.measures import answer_counts, answer_parts
-from replay.patterns.program import MatchProgram, why_made
+from replay.patterns.program import MatchProgram, summed_in_windows, why_made
 from replay.patterns.trends.algebra import Summing
 from replay.planning.requirements import Aggregation
 from replay.planning.row_spans import RowSpans
@@ -112,6 +112,8 @@ def aggregation_of(
     outer = query.outer
     if outer is None or outer.group_by is None or query.semantics is Semantics.SQL:
         return None
+    if query.windows is not None:
+        program = summed_in_windows(query)
     if program is not None and program.sums is not None:
         return Aggregation("summed", "")
     return Aggregation("enumerated", why_made(query))

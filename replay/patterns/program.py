@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +57,9 @@ from replay.patterns.prepared import (
     Prepared,
     Strings,
 )
+from replay.patterns.trends.algebra import why_enumerated
 from replay.patterns.trends.machine import Sums, columns_of, to_sums, why_not_summed
+from replay.patterns.windows import reach
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -289,6 +291,20 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         sums=sums,
         query=query,
     )
+
+
+def summed_in_windows(query: BoundPatternQuery) -> MatchProgram | None:
+    """Return what sums over the matches of a window; None: they are made.
+
+    Its rows are those of the window alone, so that WITHIN says nothing if it is no less.
+    """
+    if query.windows is None or why_enumerated(query) is not None:
+        return None
+    longest = reach(replace(query, within=None))
+    assert longest is not None
+    within = None if query.within is None or query.within >= longest else query.within
+    program = compile_program(replace(query, windows=None, within=within))
+    return program if program.sums is not None else None
 
 
 def why_made(query: BoundPatternQuery) -> str:

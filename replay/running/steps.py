@@ -42,10 +42,11 @@ from replay.operators.outer_pieces import (
     ToldOperator,
 )
 from replay.operators.packing import State
+from replay.patterns.program import summed_in_windows
 from replay.running.online_query import OnlineQuery
 from replay.running.scalars import scalar_queries
 from replay.running.statement import Statement, to_statement
-from replay.running.windowed_patterns import WindowedMatching
+from replay.running.windowed_patterns import WindowedMatching, WindowedSums
 from replay.situations.operator import SituationOperator
 from replay.situations.returns import GROUP
 from replay.windows.aggregator import WindowAggregator
@@ -150,6 +151,10 @@ def matching(query: BoundPatternQuery, *, first: int | None = None) -> list[Oper
             "a subquery in MEASURES needs its whole answer, which an online query never has; ask "
             "for it before, and give its value as a parameter"
         )
+    summed = summed_in_windows(query)
+    if summed is not None:
+        make = partial(WindowedSums, query, summed, first=first)
+        return [Late(make, is_told=False)]
     query = with_arrays(query)
     inner = Late(partial(_inner, replace(query, outer=None), first))
     return [inner] if query.outer is None else [inner, OuterOperator(query.outer)]
@@ -272,8 +277,12 @@ class AnswersOfSchema(Operator, Protocol):
 class Late:
     """An operator that is made once a first table tells the columns of its rows."""
 
-    def __init__(self, make: Callable[[pa.Schema], AnswersOfSchema]) -> None:
+    def __init__(
+        self, make: Callable[[pa.Schema], AnswersOfSchema], *, is_told: bool = True
+    ) -> None:
         self._make = make
+        # Whether its columns are known before the answer is.
+        self._is_told = is_told
         self._made: AnswersOfSchema | None = None
 
     @property
@@ -287,10 +296,11 @@ class Late:
         return self._made is not None and self._made.is_done
 
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Take the next rows and yield what is certain; for the first of them at least a table."""
+        """Take the next rows and yield what is certain; for the first of them a table, if told."""
         if self._made is None:
             self._made = self._make(table.schema)
-            yield self._made.schema.empty_table()
+            if self._is_told:
+                yield self._made.schema.empty_table()
         yield from self._made.push(table)
 
     def advance(self, time: int) -> Iterator[pa.Table]:

@@ -13,6 +13,7 @@ from chronicle.time import to_int64
 from replay.engines.source import TableSource
 from replay.errors import NotSupportedError
 from replay.expressions.columns import Values, to_arrow
+from replay.expressions.scalars import Faults
 from replay.language.bound import (
     WINDOW_END,
     WINDOW_START,
@@ -23,7 +24,10 @@ from replay.language.required_columns import columns_of_pattern
 from replay.limits import check_limits
 from replay.operators.packing import State
 from replay.patterns.answer import ResultBuilder
-from replay.patterns.program import compile_program
+from replay.patterns.local import Replay
+from replay.patterns.program import MatchProgram, compile_program
+from replay.patterns.summing.answer import answer_sums
+from replay.patterns.summing.operator import Total
 from replay.patterns.windows import matched_in_windows
 from replay.planning.block_ranges import all_blocks
 from replay.windows.borders import TimeGrid, grid_of
@@ -31,28 +35,17 @@ from replay.windows.borders import TimeGrid, grid_of
 IntArray = npt.NDArray[np.int64]
 
 
-class _Matched(NamedTuple):
-    """The answer over the rows of a window."""
+class _Windowed:
+    """Rows of windows, kept while one to come may be in a window with them.
 
-    rows: tuple[int, int]
-    """First row, counted from the first of all, and the one behind the last."""
-    tables: list[pa.Table]
-    """At least one."""
-    n_faults: int
-
-
-class WindowedMatching:
-    """A row pattern without an outer query over the rows of each window, one after the other.
-
-    A window is matched once a row behind its end, or the end of the input, has come; rows are kept
-    while one to come may be in a window with them. Rows that a plan leaves unread make no match of
-    those beside them: where rows that fit symbols are close enough, all between them is read.
+    A window is looked at once a row behind its end, or the end of the input, has come. Rows that a
+    plan leaves unread make no match of those beside them: where rows that fit symbols are close
+    enough, all between them is read.
 
     Parameters
     ----------
     query
-        Its measures, and aggregates over symbols as arrays; what its outer query does is the
-        caller's affair.
+        A row pattern in windows.
     schema
         Columns of the rows.
     first
@@ -65,17 +58,156 @@ class WindowedMatching:
         assert query.windows is not None
         self._query = query
         self._columns = columns_of_pattern(query)
-        self._inside = matched_in_windows(query)
-        self._program = compile_program(self._inside)
         self._windows: _Grid | _Sliding = (
             _Sliding(query.windows.size)
             if isinstance(query.windows, SlidingWindows)
             else _Grid(query, first)
         )
-        self._left = query.limit
         self._rows = schema.empty_table().select(self._columns)
         self._times = np.empty(0, np.int64)
         self._n_dropped = 0
+
+    def _take(self, table: pa.Table) -> int | None:
+        """Keep the next rows; return the time of the last, None if there is none."""
+        times = to_int64(table.column(self._query.time), name=self._query.time).to_numpy()
+        self._rows = pa.concat_tables([self._rows, table.select(self._columns)])
+        self._times = np.concatenate([self._times, times])
+        return int(times[-1]) if len(times) else None
+
+    def _closed(self, reached: int | None) -> Iterator[_Window]:
+        """Yield the windows whose rows have all come, and let go of what no other needs."""
+        times = self._times
+        for start, end in self._windows.closed(times, reached):
+            check_limits()
+            low, high = np.searchsorted(times, (start, end)).tolist()
+            seqs = (self._n_dropped + low, self._n_dropped + high)
+            yield _Window(start, end, seqs, self._rows.slice(low, high - low))
+        n_over = int(np.searchsorted(times, self._windows.oldest_needed))
+        self._rows = self._rows.slice(n_over)
+        self._times = times[n_over:]
+        self._n_dropped += n_over
+
+    def _source_of(self, rows: pa.Table) -> TableSource:
+        """Return rows of a window in their order."""
+        query = self._query
+        return TableSource(
+            rows, self._columns, time=query.time, name=query.stream, order_by=query.order_by
+        )
+
+    def state(self) -> State:
+        """Refuse: no query online is made of it."""
+        raise not_online()
+
+    def take_over(self, state: State) -> None:  # noqa: ARG002
+        """Refuse: no query online is made of it."""
+        raise not_online()
+
+
+class _Window(NamedTuple):
+    """A window and its rows."""
+
+    start: int
+    end: int
+    seqs: tuple[int, int]
+    """First row, counted from the first of all, and the one behind the last."""
+    rows: pa.Table
+
+
+class WindowedSums(_Windowed):
+    """Aggregates over the matches of each window, of a query for which none need be made.
+
+    What is known of a window is a few numbers, kept until the end of the input.
+    """
+
+    is_done = False
+
+    def __init__(
+        self,
+        query: BoundPatternQuery,
+        program: MatchProgram,
+        schema: pa.Schema,
+        *,
+        first: int | None = None,
+    ) -> None:
+        super().__init__(query, schema, first=first)
+        self._program = program
+        self._of_windows: list[tuple[int, int]] = []
+        self._totals: list[Total] = []
+        self._latest: tuple[tuple[int, int], list[Total]] = (0, 0), []
+        """Windows that follow each other may have the same rows, and then the same sums."""
+        self._n_faults = 0
+        self._faults = Faults()
+        self._of_rows = self._rows.schema
+        self.schema = self._answer().schema
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows so far."""
+        return self._n_faults + self._faults.count
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Take the next rows; nothing comes before the end."""
+        reached = self._take(table)
+        if reached is not None:
+            self._sum(reached)
+        return iter(())
+
+    def advance(self, time: int) -> Iterator[pa.Table]:
+        """Sum over the windows that end by a time."""
+        self._sum(time)
+        return iter(())
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Yield the answer."""
+        self._sum(None)
+        yield self._answer()
+
+    def _sum(self, reached: int | None) -> None:
+        for window in self._closed(reached):
+            if window.seqs != self._latest[0]:
+                self._latest = window.seqs, self._sums_of(window.rows)
+            found = self._latest[1]
+            self._totals += found
+            self._of_windows += [(window.start, window.end)] * len(found)
+
+    def _sums_of(self, rows: pa.Table) -> list[Total]:
+        source = self._source_of(rows)
+        replayed = Replay(source, self._program, all_blocks(source.n_blocks))
+        found = replayed.totals()
+        self._n_faults += replayed.n_faults
+        return found
+
+    def _answer(self) -> pa.Table:
+        assert self._program.sums is not None
+        summing = self._program.sums.summing
+        return answer_sums(
+            self._query, summing, self._totals, self._of_rows, self._faults, self._of_windows
+        )
+
+
+class _Matched(NamedTuple):
+    """The answer over the rows of a window."""
+
+    seqs: tuple[int, int]
+    tables: list[pa.Table]
+    """At least one."""
+    n_faults: int
+
+
+class WindowedMatching(_Windowed):
+    """A row pattern without an outer query over the rows of each window, one after the other.
+
+    Its measures, and aggregates over symbols as arrays; what its outer query does is the caller's
+    affair.
+    """
+
+    def __init__(
+        self, query: BoundPatternQuery, schema: pa.Schema, *, first: int | None = None
+    ) -> None:
+        super().__init__(query, schema, first=first)
+        self._inside = matched_in_windows(query)
+        self._program = compile_program(self._inside)
+        self._left = query.limit
         self.n_faults = 0
         self._latest = _Matched((0, 0), *self._matched(self._rows))
         """Windows that follow each other may have the same rows, and then the same matches."""
@@ -88,11 +220,9 @@ class WindowedMatching:
 
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Take the next rows; yield the matches of the windows that end before the last of them."""
-        times = to_int64(table.column(self._query.time), name=self._query.time).to_numpy()
-        self._rows = pa.concat_tables([self._rows, table.select(self._columns)])
-        self._times = np.concatenate([self._times, times])
-        if len(times):
-            yield from self._told(int(times[-1]))
+        reached = self._take(table)
+        if reached is not None:
+            yield from self._told(reached)
 
     def advance(self, time: int) -> Iterator[pa.Table]:
         """Yield the matches of the windows that end by a time."""
@@ -104,32 +234,19 @@ class WindowedMatching:
 
     def _told(self, reached: int | None) -> Iterator[pa.Table]:
         """Yield the matches of the windows whose rows have all come, by window."""
-        times = self._times
-        for start, end in self._windows.closed(times, reached):
-            check_limits()
-            low, high = np.searchsorted(times, (start, end)).tolist()
-            rows = (self._n_dropped + low, self._n_dropped + high)
-            if rows != self._latest.rows:
-                found = self._matched(self._rows.slice(low, high - low))
-                self._latest = _Matched(rows, *found)
+        for window in self._closed(reached):
+            if window.seqs != self._latest.seqs:
+                self._latest = _Matched(window.seqs, *self._matched(window.rows))
             self.n_faults += self._latest.n_faults
             for table in self._latest.tables:
                 if table.num_rows:
-                    yield self._cut(self._with_window(table, start, end))
+                    yield self._cut(self._with_window(table, window.start, window.end))
                 if self.is_done:
                     return
-        n_over = int(np.searchsorted(times, self._windows.oldest_needed))
-        self._rows = self._rows.slice(n_over)
-        self._times = times[n_over:]
-        self._n_dropped += n_over
 
     def _matched(self, rows: pa.Table) -> tuple[list[pa.Table], int]:
         """Return the answer over the rows of a window, and how many faults there were."""
-        query = self._query
-        name = query.stream
-        source = TableSource(
-            rows, self._columns, time=query.time, name=name, order_by=query.order_by
-        )
+        source = self._source_of(rows)
         builder = ResultBuilder(source, self._inside, self._program, all_blocks(source.n_blocks))
         tables = list(builder.tables())
         return tables, builder.n_faults
@@ -154,14 +271,6 @@ class WindowedMatching:
         kept = table.slice(0, self._left)
         self._left -= kept.num_rows
         return kept
-
-    def state(self) -> State:
-        """Refuse: no query online is made of it."""
-        raise not_online()
-
-    def take_over(self, state: State) -> None:  # noqa: ARG002
-        """Refuse: no query online is made of it."""
-        raise not_online()
 
 
 def not_online() -> NotSupportedError:

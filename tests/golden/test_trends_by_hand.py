@@ -148,6 +148,20 @@ def test_counts_where_words_end(count: int) -> None:
     assert row == {"n": count}
 
 
+def test_counts_in_windows_that_no_one_could_enumerate() -> None:
+    # 40 rows in each of two windows of 40, 80 in that of both: every set of rows but the empty one.
+    table = numbers([1] * 80).set_column(0, "t", pa.array(range(80)))
+    sql = (
+        "SELECT window_start AS at, COUNT(*) AS n, SUM(A.v) AS rows "
+        "FROM TABLE(CUMULATE(TABLE s, DESCRIPTOR(t), 40, 80)) MATCH_RECOGNIZE (PARTITION BY "
+        "window_start, window_end ORDER BY t PATTERN (A+) SEMANTICS SKIP TILL ANY "
+        "DEFINE A AS v = 1) GROUP BY window_start, window_end"
+    )
+    found = [tuple(row.values()) for row in replay.query({"s": table}, sql).table.to_pylist()]
+    # A row is in half of all sets.
+    assert found == [(0, 2**40 - 1, 40 * 2**39), (0, 2**80 - 1, 80 * 2**79)]
+
+
 def test_an_event_that_two_symbols_accept_is_mapped_by_each() -> None:
     # 1 is A, 2 is A and B: (A), (A), (B), (A A), (A B).
     define = "DEFINE A AS v <= 2, B AS v = 2"

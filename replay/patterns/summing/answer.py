@@ -13,7 +13,14 @@ from chronicle.config import TIME_UNIT
 from replay.expressions.columns import Values, to_arrow
 from replay.expressions.scalars import Faults
 from replay.expressions.types import SCALES
-from replay.language.bound import Aggregate, BoundPatternQuery, DataType, attributes
+from replay.language.bound import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    BoundPatternQuery,
+    DataType,
+    attributes,
+)
 from replay.operators.exact_sums import DoubleSum, ratios
 from replay.operators.grouping import Groups, out_of_range
 from replay.operators.outer import apply_outer
@@ -24,6 +31,8 @@ from replay.patterns.trends.algebra import Number, Part, Reading, Summing
 _PLACE = "\0place"
 """The column that tells which partition a row is of; no column of a query has a NUL in it."""
 
+_BORDERS = (WINDOW_START, WINDOW_END)
+
 Numbers = list[int | DoubleSum | None]
 
 
@@ -33,10 +42,12 @@ def answer_sums(
     totals: Sequence[Total],
     schema: pa.Schema,
     faults: Faults,
+    windows: Sequence[tuple[int, int]] = (),
 ) -> pa.Table:
     """Return the answer of the outer query from the sums over all matches of each partition.
 
-    ``schema`` has the columns of PARTITION BY.
+    ``schema`` has the columns of PARTITION BY; ``windows`` are start and end of that of each of
+    ``totals``, where there are windows.
     """
     outer = query.outer
     assert outer is not None
@@ -49,10 +60,16 @@ def answer_sums(
             together[group].append(totals[place])
         return _aggregated(part, readings[part], together)
 
-    return apply_outer(_partitions(query, totals, schema), outer, faults, told)
+    rows = _partitions(query, totals, schema, windows)
+    return apply_outer(rows, outer, faults, told)
 
 
-def _partitions(query: BoundPatternQuery, totals: Sequence[Total], schema: pa.Schema) -> pa.Table:
+def _partitions(
+    query: BoundPatternQuery,
+    totals: Sequence[Total],
+    schema: pa.Schema,
+    windows: Sequence[tuple[int, int]],
+) -> pa.Table:
     """Return the columns of PARTITION BY that the outer query reads, with a row for each."""
     outer = query.outer
     assert outer is not None
@@ -60,7 +77,11 @@ def _partitions(query: BoundPatternQuery, totals: Sequence[Total], schema: pa.Sc
     read = [*(outer.group_by or ()), *([outer.where] if outer.where is not None else [])]
     names = {found.name for expression in read for found in attributes(expression)}
     for source, name in query.output:
-        if name in names:
+        if name in names and query.windows is not None and source in _BORDERS:
+            times = [window[_BORDERS.index(source)] for window in windows]
+            values = Values(np.array(times, np.int64), None)
+            columns[name] = to_arrow(values, query.time_type)
+        elif name in names:
             place = query.partition_by.index(source)
             keys: list[Key] = [total.key for total in totals]
             columns[name] = _column([key[place] for key in keys], schema.field(source).type)

@@ -81,9 +81,7 @@ class WindowedCounter(Intake):
 
     def totals(self) -> list[Total]:
         """Return how many matches each partition has; without partitions, how many there are."""
-        if not self._program.partition_by:
-            return [Total((), 0, {MATCHES: self._counts.get(0, 0)})]
-        keys = self._partitions.to_snapshot()[0]
+        keys = self._partitions.to_snapshot()[0] if self._program.partition_by else [()]
         found = sorted(self._counts.items())
         return [Total(keys[place], 0, {MATCHES: count}) for place, count in found]
 

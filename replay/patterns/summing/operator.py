@@ -398,7 +398,7 @@ class TrendOperator(RowIntake):
         first = self._sums.first_seq
         found = []
         for key, cell in zip(keys, self._totals, strict=False):
-            if not self._program.partition_by or self._number(cell, 0):
+            if self._number(cell, 0):
                 seq = None if first is None else self._number(cell, first)
                 numbers = {number: self._read(cell, at) for number, at in self._sums.places}
                 found.append(Total(key, 0 if seq is None else seq, numbers))

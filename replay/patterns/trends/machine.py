@@ -143,8 +143,6 @@ def why_not_summed(query: BoundPatternQuery, code: StrategyCode, *, is_across: b
     why = why_enumerated(query)
     if why is not None:
         return why
-    if query.windows is not None:
-        return "each window is matched by itself"
     if query.limit is not None:
         return "LIMIT asks for the first of them"
     if is_across:

@@ -35,6 +35,13 @@ def store() -> Iterator[chronicle.Store]:
     ("sql", "way", "why"),
     [
         (f"SELECT COUNT(*) {OVER_S}", "summed", ""),
+        (f"SELECT y, AVG(C.x), MAX(m) {OVER_S} GROUP BY y", "summed", ""),
+        (
+            "SELECT MIN(C.x) FROM TABLE(HOP(TABLE s, DESCRIPTOR(t), 2, 4)) "
+            + PATTERN.format(by="window_start"),
+            "summed",
+            "",
+        ),
         (
             f"SELECT COUNT(*) {OVER_S} WHERE m > 1",
             "enumerated",
