@@ -46,6 +46,7 @@ from replay.patterns.program import summed_in_windows
 from replay.running.online_query import OnlineQuery
 from replay.running.scalars import scalar_queries
 from replay.running.statement import Statement, to_statement
+from replay.running.summed_patterns import PatternSums, summed_as_pushed
 from replay.running.windowed_patterns import WindowedMatching, WindowedSums
 from replay.situations.operator import SituationOperator
 from replay.situations.returns import GROUP
@@ -155,6 +156,9 @@ def matching(query: BoundPatternQuery, *, first: int | None = None) -> list[Oper
     if summed is not None:
         make = partial(WindowedSums, query, summed, first=first)
         return [Late(make, is_told=False)]
+    pushed = summed_as_pushed(query)
+    if pushed is not None:
+        return [Late(partial(PatternSums, query, pushed), is_told=False)]
     query = with_arrays(query)
     inner = Late(partial(_inner, replace(query, outer=None), first))
     return [inner] if query.outer is None else [inner, OuterOperator(query.outer)]

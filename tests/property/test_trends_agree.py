@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 import replay
 from replay.errors import LimitExceededError
 from replay.language import bind, parse_query
+from replay.operators.packing import pack, unpack
 from replay.patterns.trends.algebra import to_summing, why_enumerated
+from replay.running.summed_patterns import PatternSums, summed_as_pushed
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.oracles.answer import MATCH
@@ -44,6 +47,24 @@ def test_every_plan_gives_aggregates_over_matches_as_the_oracle(case: PatternCas
     with some_store(stream, sql, case.indexes) as store:
         fill_stream(store, "s", stream, index=case.indexes)
         assert_plans_agree(store, sql, ("tree", "all", "auto"), expected=expected)
+
+
+@given(SEEDS.map(summed_case))
+@SLOW
+def test_sums_of_rows_in_pieces_with_snapshots_between_are_those_of_all(case: PatternCase) -> None:
+    stream, sql = case.stream, case.sql
+    bound = bind(parse_query(sql), stream.schema, time="t", text=sql)
+    program = summed_as_pushed(bound)
+    if program is None:
+        return
+    sums, table = PatternSums(bound, program, stream.schema), stream.table
+    for low, high in pairwise([0, *stream.cuts, table.num_rows]):
+        assert list(sums.push(table.slice(low, high - low))) == []
+        state = unpack(pack(sums.state()))
+        sums = PatternSums(bound, program, stream.schema)
+        sums.take_over(state)
+    (found,) = sums.finish()
+    assert answer(found) == answer(replay.query({"s": table}, sql).table)
 
 
 @given(stream=streams(), data=st.data(), indexes=st.sets(st.sampled_from(("a", "x", "s", "f"))))

@@ -153,7 +153,13 @@ def why_not_summed(query: BoundPatternQuery, code: StrategyCode, *, is_across: b
 
 
 _HELD = {Held.ROWS, Held.FIRST, Held.LAST, Held.COUNT}
+_BEST = {(Held.LEAST, Part.LEAST), (Held.GREATEST, Part.GREATEST)}
+"""The least of what is least in each match is the least at all its rows; so with the greatest."""
 _ADDED = {DataType.INTEGER, DataType.DOUBLE, *SCALES}
+
+
+def _is_held(held: Held, part: Part) -> bool:
+    return held in _HELD or (held, part) in _BEST
 
 
 def _why_of_channels(summing: Summing) -> str | None:
@@ -164,7 +170,7 @@ def _why_of_channels(summing: Summing) -> str | None:
             channel = summing.channels[number.channel]
             if not _is_of_row(channel.value):
                 return f"{part.function.upper()} reads more of each than values of its rows"
-            if channel.held not in _HELD:
+            if not _is_held(channel.held, number.part):
                 return f"{part.function.upper()} of what each match computes is not summed yet"
             type_ = None if channel.value is None else channel.value.type
             if number.part is Part.SUM and type_ is not None and type_ not in _ADDED:
@@ -244,7 +250,7 @@ class _Fields:
 
     def _of_values(self, channel: Channel, kind: Kind, part: Part) -> int:
         operand = self._operand(Operand(self._value(channel.value), kind, part))
-        if channel.held is Held.ROWS:
+        if channel.held is Held.ROWS or (channel.held, part) in _BEST:
             return self._field(Field(kind, Rule.EVERY, channel.symbols, operand))
         if channel.held is Held.LAST:
             return self._field(Field(kind, Rule.LAST, channel.symbols, operand))
