@@ -30,16 +30,6 @@ from tests.strategies import SECOND, SmallStream
 
 STRINGS = ("", "a", "a", "ab", "b", "z")
 DOUBLES = (-1.5, 0.0, 0.5, 0.5, 1.0, 2.5, 2.5, math.nan, math.inf)
-SUMMED = (
-    *("COUNT(*)", "SUM(m0)", "AVG(m0)", "MIN(m0)", "MAX(m0)", "MIN(m4)", "MAX(m4)", "SUM(m4)"),
-    *("SUM(m1)", "AVG(m1)", "MIN(m1)", "COUNT(m1)", "SUM(m2)", "AVG(m2)", "MAX(m2)", "COUNT(m2)"),
-    *("SUM(m3)", "MIN(m3)", "MAX(m3)", "COUNT(m3)", "AVG(m3)", "MIN(m5)", "MAX(m6)"),
-    *("COUNT(S.*)", "COUNT(S.s)", "SUM(S.a)", "AVG(S.x)", "SUM(S.x)", "MIN(S.x)", "MAX(S.x)"),
-    *("SUM(S.b)", "MIN(S.b)", "MAX(S.t)", "MIN(S.d)", "SUM(S.x * 1e-9)", "SUM(S.x * 1e300)"),
-    *("AVG(S.b)", "MAX(S.f)"),
-)
-"""Aggregates for which no match need be made, over measures of `summed_case` and over a symbol."""
-
 INDEXED = ("a", "x", "s", "f")
 LONGS = (-1, 0, 1, 1, 2, 1 << 62, -(1 << 62), (1 << 63) - 1)
 DAYS = (19_781, 19_782, 19_783)

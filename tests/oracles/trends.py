@@ -47,7 +47,8 @@ def _part(part: Part, values: list[Any]) -> Any:
         return sum(odd) if odd else sum((Fraction(value) for value in known), Fraction())
     there = [value for value in known if not is_nan(value)]
     best = min if part is Part.LEAST else max
-    return best(there) if there else None
+    found = best(there) if there else None
+    return found + 0.0 if isinstance(found, float) else found  # no least of 0.0 and -0.0
 
 
 def _values(channel: Channel, matches: Sequence[Found], time: str) -> list[Any]:

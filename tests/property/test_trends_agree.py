@@ -49,7 +49,7 @@ def test_every_plan_gives_aggregates_over_matches_as_the_oracle(case: PatternCas
         assert_plans_agree(store, sql, ("tree", "all", "auto"), expected=expected)
 
 
-@given(SEEDS.map(summed_case))
+@given(SEEDS.map(aggregate_case))
 @SLOW
 def test_sums_of_rows_in_pieces_with_snapshots_between_are_those_of_all(case: PatternCase) -> None:
     stream, sql = case.stream, case.sql
