@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from replay.errors import BindError
 from replay.language import syntax
@@ -95,15 +95,11 @@ class MatchedRows:
 
     def _qualifiers(self, part: object) -> Iterator[Identifier]:
         """Yield what stands before a dot, but for the names of the answer and of what is read."""
-        if isinstance(part, syntax.Column | syntax.Star):
-            if part.symbol is not None and self._is_of_rows(part.symbol):
-                yield part.symbol
-        elif isinstance(part, tuple):
-            for inner in part:
-                yield from self._qualifiers(inner)
-        elif isinstance(part, syntax.Node) and not isinstance(part, syntax.ScalarQuery):
-            for field in fields(part):
-                yield from self._qualifiers(getattr(part, field.name))
+        for node in syntax.nodes_of(part):
+            if isinstance(node, syntax.Column | syntax.Star):
+                symbol = node.symbol
+                if symbol is not None and self._is_of_rows(symbol):
+                    yield symbol
 
     def _is_of_rows(self, qualifier: Identifier) -> bool:
         """Tell whether a name before a dot is a symbol, or a mistake for one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from replay.language import syntax
 from replay.language.bound import DataType, Expression, Literal, Outer, SortKey
@@ -268,16 +268,14 @@ class _Clauses:
             )
 
 
-def _holds_aggregate(node: object) -> bool:
-    if isinstance(node, syntax.Function) and node.name.name.upper() in AGGREGATES:
-        return True
-    if isinstance(node, syntax.Navigation) and node.kind in ("FIRST", "LAST"):
-        return True
-    if isinstance(node, tuple):
-        return any(map(_holds_aggregate, node))
-    if not isinstance(node, syntax.Node):
-        return False
-    return any(_holds_aggregate(getattr(node, field.name)) for field in fields(node))
+def _holds_aggregate(part: object) -> bool:
+    return any(_is_aggregate(node) for node in syntax.nodes_of(part))
+
+
+def _is_aggregate(node: syntax.Node) -> bool:
+    if isinstance(node, syntax.Function):
+        return node.name.name.upper() in AGGREGATES
+    return isinstance(node, syntax.Navigation) and node.kind in ("FIRST", "LAST")
 
 
 def _row_count(node: syntax.Expression | None, clause: str, source: Source) -> int | None:

@@ -387,7 +387,7 @@ def _defines(form: _Form) -> Iterator[syntax.Define]:
 
 def _term(form: _Form, order: _Order, term: Expression) -> tuple[str, Expression]:
     """Return whose condition a term of WHERE is, and that condition."""
-    columns = [node for node in _nodes(term) if isinstance(node, syntax.Column)]
+    columns = [node for node in syntax.nodes_of(term) if isinstance(node, syntax.Column)]
     names: dict[str, None] = {}
     following: dict[str, None] = {}
     for column in columns:
@@ -530,16 +530,6 @@ class _Order:
 
 # ---------------------------------------------------------------------------------------------
 # Trees
-
-
-def _nodes(node: object) -> Iterator[syntax.Node]:
-    if isinstance(node, tuple):
-        for part in node:
-            yield from _nodes(part)
-    elif isinstance(node, syntax.Node):
-        yield node
-        for one in fields(node):
-            yield from _nodes(getattr(node, one.name))
 
 
 def _rewritten(node: Expression, change: Callable[[syntax.Node], Expression | None]) -> Expression:

@@ -666,15 +666,17 @@ def is_values(node: Expression) -> bool:
 
 def scalar_queries(query: PatternQuery) -> list[ScalarQuery]:
     """Return the queries whose values the measures of a row pattern read, but for nested ones."""
-    return [part for measure in query.recognize.measures for part in _scalars(measure.expression)]
+    expressions = tuple(measure.expression for measure in query.recognize.measures)
+    return [node for node in nodes_of(expressions) if isinstance(node, ScalarQuery)]
 
 
-def _scalars(node: object) -> Iterator[ScalarQuery]:
-    if isinstance(node, ScalarQuery):
-        yield node
-    elif isinstance(node, tuple):
-        for part in node:
-            yield from _scalars(part)
-    elif isinstance(node, Node):
-        for field_ in fields(node):
-            yield from _scalars(getattr(node, field_.name))
+def nodes_of(part: object) -> Iterator[Node]:
+    """Yield the nodes of a tree, parents first; the query of a `ScalarQuery` is none of them."""
+    if isinstance(part, tuple):
+        for inner in part:
+            yield from nodes_of(inner)
+    elif isinstance(part, Node):
+        yield part
+        if not isinstance(part, ScalarQuery):
+            for field_ in fields(part):
+                yield from nodes_of(getattr(part, field_.name))
