@@ -44,6 +44,14 @@ class DoubleSum:
     has_inf: bool = False
     has_minus_inf: bool = False
 
+    def __add__(self, other: DoubleSum) -> DoubleSum:
+        return DoubleSum(
+            self.units + other.units,
+            self.has_nan or other.has_nan,
+            self.has_inf or other.has_inf,
+            self.has_minus_inf or other.has_minus_inf,
+        )
+
     def rounded(self, count: int = 1) -> float:
         """Return the double nearest to the sum over ``count``.
 
@@ -56,6 +64,16 @@ class DoubleSum:
         return self.units / (count << UNIT_EXPONENT)  # rounded once, of integers of any size
 
 
+def as_whole(doubles: npt.NDArray[np.float64]) -> tuple[IntArray, IntArray]:
+    """Return doubles as whole numbers, and which power of 2 each is to be multiplied by.
+
+    0 stands for what is no number.
+    """
+    fractions, exponents = np.frexp(np.where(np.isfinite(doubles), doubles, 0.0))
+    whole = (fractions * 2.0**_MANTISSA_BITS).astype(np.int64)
+    return whole, exponents.astype(np.int64) - _MANTISSA_BITS
+
+
 def sums_of_doubles(
     values: npt.NDArray[np.float64], begins: IntArray, ends: IntArray
 ) -> list[DoubleSum]:
@@ -65,9 +83,8 @@ def sums_of_doubles(
     rows = np.arange(len(group)) + np.repeat(begins - (np.cumsum(counts) - counts), counts)
     values = values[rows]
     flags = [np.bincount(group[test(values)], minlength=len(begins)) > 0 for test in _TESTS]
-    fractions, exponents = np.frexp(np.where(np.isfinite(values), values, 0.0))
-    whole = (fractions * 2.0**_MANTISSA_BITS).astype(np.int64)
-    shifts = exponents.astype(np.int64) - _MANTISSA_BITS + UNIT_EXPONENT
+    whole, exponents = as_whole(values)
+    shifts = exponents + UNIT_EXPONENT
     # Numbers of one exponent add as integers; few exponents are left for Python to add.
     keys, places = np.unique(group * (1 << 12) + shifts, return_inverse=True)
     order = np.argsort(places, kind="stable")

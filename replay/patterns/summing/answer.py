@@ -129,14 +129,9 @@ def _joined(number: Number, totals: list[Total]) -> int | DoubleSum | None:
             return None
         return min(there) if number.part is Part.LEAST else max(there)
     doubles = [value for value in found if isinstance(value, DoubleSum)]
-    if not doubles:
-        return sum(value for value in found if isinstance(value, int))
-    return DoubleSum(
-        sum(value.units for value in doubles),
-        any(value.has_nan for value in doubles),
-        any(value.has_inf for value in doubles),
-        any(value.has_minus_inf for value in doubles),
-    )
+    if doubles:
+        return sum(doubles, DoubleSum(0))
+    return sum(value for value in found if isinstance(value, int))
 
 
 def _best(part: Aggregate, numbers: Numbers) -> pa.Array:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from replay.aggregates.exact import from_ints, to_ints
 from replay.errors import QueryError
 from replay.limits import check_limits
-from replay.operators.exact_sums import UNIT_EXPONENT, DoubleSum
+from replay.operators.exact_sums import UNIT_EXPONENT, DoubleSum, as_whole
 from replay.operators.packing import State
 from replay.operators.partition_keys import Key
 from replay.patterns.partitions import NEVER, PartitionTable, evaluate_grouped
@@ -48,8 +48,6 @@ _ROWS_BITS = 40
 """A match has fewer rows than 2 to the power of this."""
 
 _VALUE_BITS = 64
-
-_MANTISSA_BITS = 53
 
 _NAN, _INF, _MINUS_INF = 1, 2, 4
 """Flags of sums of DOUBLE."""
@@ -543,11 +541,10 @@ def whole_and_lowest(doubles: npt.NDArray[np.float64]) -> tuple[IntArray, IntArr
 
     0 stands for 0.0 and for what is no number.
     """
-    fractions, exponents = np.frexp(np.where(np.isfinite(doubles), doubles, 0.0))
-    whole = (fractions * 2.0**_MANTISSA_BITS).astype(np.int64)
+    whole, exponents = as_whole(doubles)
     lowest_bit = (whole & -whole).astype(np.float64)
     zeros = np.where(whole == 0, 0, np.frexp(lowest_bit)[1] - 1).astype(np.int64)
-    return whole >> zeros, exponents.astype(np.int64) - _MANTISSA_BITS + zeros
+    return whole >> zeros, exponents + zeros
 
 
 def _flags(doubles: npt.NDArray[np.float64]) -> IntArray:
