@@ -14,7 +14,6 @@ from replay.language.cursor import DEPTH_MAX, READS_MAX, RESERVED, Cursor, descr
 from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import accept_distinct, accept_star, parse_expression
 from replay.language.match_recognize_parser import parse_direction, parse_match_recognize
-from replay.language.return_form import parse_return_form, printed
 from replay.language.situation_parser import parse_match_situations, parse_situation_clauses
 from replay.language.source import resolve
 from replay.language.syntax import (
@@ -66,6 +65,8 @@ def parse_query(text: str) -> Query:
     _refuse_other_languages(cursor)
     query: Query
     if cursor.token.key == "RETURN":
+        from replay.language.return_form import parse_return_form  # no other query needs it
+
         query = parse_return_form(cursor, _source_of_form)
     else:
         query = _create(cursor) if cursor.token.key == "CREATE" else _parse_select(cursor)
@@ -107,6 +108,8 @@ def in_sql(text: str) -> str | None:
 
     if tokenize(text, is_foreign=True)[0].key != "RETURN":
         return None
+    from replay.language.return_form import parse_return_form, printed
+
     query = parse_return_form(Cursor(text), source)
     return printed(query, written[0])
 

@@ -307,6 +307,18 @@ def summed_in_windows(query: BoundPatternQuery) -> MatchProgram | None:
     return program if program.sums is not None else None
 
 
+def summed_as_pushed(query: BoundPatternQuery) -> MatchProgram | None:
+    """Return what sums over matches as rows are pushed; None: they are made.
+
+    Rows are not put in an order of further columns, nor kept for what PREV and NEXT read of them.
+    """
+    if query.outer is None or query.windows is not None or query.order_by:
+        return None
+    program = compile_program(query)
+    waits = program.rows_before or program.rows_after or program.needs_all_rows
+    return None if waits or program.sums is None else program
+
+
 def why_made(query: BoundPatternQuery) -> str:
     """Return why the matches of a strategy are made, whose program has no ``sums``."""
     own = tuple(range(len(query.symbols)))

@@ -42,14 +42,10 @@ from replay.operators.outer_pieces import (
     ToldOperator,
 )
 from replay.operators.packing import State
-from replay.patterns.program import summed_in_windows
+from replay.patterns.program import summed_as_pushed, summed_in_windows
 from replay.running.online_query import OnlineQuery
 from replay.running.scalars import scalar_queries
 from replay.running.statement import Statement, to_statement
-from replay.running.summed_patterns import PatternSums, summed_as_pushed
-from replay.running.windowed_patterns import WindowedMatching, WindowedSums
-from replay.situations.operator import SituationOperator
-from replay.situations.returns import GROUP
 from replay.windows.aggregator import WindowAggregator
 
 
@@ -73,6 +69,8 @@ def operators_of(
 
 def situating(relation: SituationRelation) -> list[Operator]:
     """Return what the rows of its source pass through to become the matches of a pattern."""
+    from replay.situations.operator import SituationOperator  # no other query needs it
+
     below = isinstance(relation.source, SubqueryRelation)
     checks: list[Operator] = [TimeCheck(relation.source_time.name)] if below else []
     return [*checks, Late(lambda schema: SituationOperator(relation, schema, _aggregate_groups))]
@@ -80,6 +78,8 @@ def situating(relation: SituationRelation) -> list[Operator]:
 
 def _aggregate_groups(aggregates: tuple[Aggregate, ...], events: pa.Table) -> pa.Table:
     """Return aggregates of rows by `GROUP`, as those of windows are computed."""
+    from replay.situations.returns import GROUP
+
     names = tuple(f"{part.function.upper()} ({i})" for i, part in enumerate(aggregates, 1))
     what = WindowAggregation(
         WholeRange(), "", None, (GROUP,), (GROUP.name,), aggregates, names, Outer(())
@@ -154,10 +154,14 @@ def matching(query: BoundPatternQuery, *, first: int | None = None) -> list[Oper
         )
     summed = summed_in_windows(query)
     if summed is not None:
+        from replay.running.windowed_patterns import WindowedSums  # nor these
+
         make = partial(WindowedSums, query, summed, first=first)
         return [Late(make, is_told=False)]
     pushed = summed_as_pushed(query)
     if pushed is not None:
+        from replay.running.summed_patterns import PatternSums
+
         return [Late(partial(PatternSums, query, pushed), is_told=False)]
     query = with_arrays(query)
     inner = Late(partial(_inner, replace(query, outer=None), first))
@@ -166,6 +170,8 @@ def matching(query: BoundPatternQuery, *, first: int | None = None) -> list[Oper
 
 def _inner(query: BoundPatternQuery, first: int | None, schema: pa.Schema) -> AnswersOfSchema:
     if query.windows is not None:
+        from replay.running.windowed_patterns import WindowedMatching
+
         return WindowedMatching(query, schema, first=first)
     return Matching(to_statement(query), schema)
 

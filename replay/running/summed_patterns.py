@@ -9,21 +9,9 @@ import pyarrow as pa
 from replay.expressions.scalars import Faults
 from replay.language.bound import BoundPatternQuery
 from replay.operators.packing import State
-from replay.patterns.program import MatchProgram, compile_program
+from replay.patterns.program import MatchProgram
 from replay.patterns.summing.answer import answer_sums
 from replay.patterns.summing.operator import TrendOperator
-
-
-def summed_as_pushed(query: BoundPatternQuery) -> MatchProgram | None:
-    """Return what sums over matches as rows are pushed; None: they are made.
-
-    Rows are not put in an order of further columns, nor kept for what PREV and NEXT read of them.
-    """
-    if query.outer is None or query.windows is not None or query.order_by:
-        return None
-    program = compile_program(query)
-    waits = program.rows_before or program.rows_after or program.needs_all_rows
-    return None if waits or program.sums is None else program
 
 
 class PatternSums:

@@ -12,8 +12,9 @@ import replay
 from replay.errors import LimitExceededError
 from replay.language import bind, parse_query
 from replay.operators.packing import pack, unpack
+from replay.patterns.program import summed_as_pushed
 from replay.patterns.trends.algebra import to_summing, why_enumerated
-from replay.running.summed_patterns import PatternSums, summed_as_pushed
+from replay.running.summed_patterns import PatternSums
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.oracles.answer import MATCH
