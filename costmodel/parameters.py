@@ -14,20 +14,20 @@ class CostParameters:
     at 80 to 200 M events a second; see ``docs/planning.md`` ("Cost").
     """
 
-    block_s: float = 3e-6
+    block_s: float = 1e-6
     """Reading one block, whatever is in it: page headers, dictionaries, one call per column."""
 
-    value_s: float = 5e-9
+    value_s: float = 3.5e-9
     """Decoding one value (event x attribute): a scan does 80 to 200 M a second."""
 
-    predicate_s: float = 2e-10
+    predicate_s: float = 1e-10
     """Evaluating one predicate on one event, by column into a bit mask."""
 
-    match_s: float = 1e-9
+    match_s: float = 4e-10
     """One step of the matcher: each event costs one, and more where searches wait behind a gap; see
     `costmodel.matching`."""
 
-    entry_s: float = 8e-9
+    entry_s: float = 5e-9
     """Reading one index entry, time and place, and joining it with the other conditions'."""
 
     sort_s: float = 4e-10
@@ -35,29 +35,29 @@ class CostParameters:
     Small, since row groups are in order already and are put together by a linear scatter. Those of
     one key follow each other, so nothing is to be ordered."""
 
-    seek_s: float = 30e-6
+    seek_s: float = 10e-6
     """Beginning to read elsewhere: a stretch of blocks; a lookup takes several."""
 
-    fold_s: float = 2e-9
+    fold_s: float = 1.5e-9
     """Adding one value to the sum, extremes and moments of a partial aggregate."""
 
-    pane_s: float = 8e-9
+    pane_s: float = 3e-9
     """Bringing one event of a replay to its pane of windows, besides adding its values."""
 
-    cut_s: float = 250e-9
+    cut_s: float = 200e-9
     """Finding the place of one border of windows in a block, and making an entry of what lies up to
     it."""
 
-    merge_s: float = 130e-9
+    merge_s: float = 50e-9
     """Merging one partial aggregate of an attribute into a window, or giving a window's row."""
 
-    node_s: float = 150e-9
+    node_s: float = 200e-9
     """Finding one entry of the tree that lies in a slice, and taking an attribute's summary."""
 
-    ask_s: float = 600e-6
+    ask_s: float = 500e-6
     """Asking the tree for one window by itself, besides what is read and merged."""
 
-    join_s: float = 200e-9
+    join_s: float = 100e-9
     """Looking for the partners of one event of a join that was read, partners aside."""
 
     full_margin: float = 0.8

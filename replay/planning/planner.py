@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 CHAINS_MAX: Final = 64
 """Sets of lookups that are estimated before the first is carried out."""
 
+SAVING_MIN: Final = 4.0
+"""Times of what a chain of lookups takes that it must be expected to save. Estimates err, and one
+that takes much of a replay is ended by the guard, when a part of it has been paid for nothing."""
+
 
 def choose_plan(
     required: Requirements,
@@ -249,7 +253,7 @@ class _Choosing:
         cost = estimates.index_cost + replay
         tree_s, full_s = float(cost[0]), wanted_share * self.full.cost
         best = int(np.argmin(cost))
-        if cost[best] >= min(tree_s, full_s):
+        if SAVING_MIN * estimates.index_cost[best] + replay[best] >= min(tree_s, full_s):
             best = 0
         conditions = self._conditions(rows[best])
         estimated, kind = estimates.of(best), PlanKind.INDEXES if conditions else PlanKind.TREE

@@ -97,7 +97,7 @@ def test_no_replay_is_expected_to_take_all_the_time_there_is(
     monkeypatch.setattr("replay.calibration.operations.EVENT_S", 1e-9)
     snapshot = filled(tmp_path / "store", 100_000, block_events=20_000).snapshot()
     facts = look_at(snapshot, frozenset())
-    seconds = 0.056
+    seconds = 0.03
     found = list(operations_on(snapshot, facts, seconds=seconds))
     assert max(expected_seconds(one.units) for one in found) < seconds / 40
     names = [one.name for one in found]

@@ -52,6 +52,9 @@ def asking(define: str, pattern: str = "A Z* B", within: str = "WITHIN 50") -> s
     )
 
 
+DEAR_BLOCKS = CostParameters(block_s=1e-2, entry_s=8e-9, seek_s=30e-6)
+"""By which what is left is looked at behind each lookup, and none is too dear."""
+
 RARE = asking("A AS a = 7, B AS B.a > 10")
 ABSENT = asking("A AS a = 9, B AS B.a > 10")
 
@@ -170,7 +173,7 @@ def test_clearing_caches_makes_the_next_query_look_up_again(store: Store) -> Non
 def test_explanations_tell_what_the_query_reads(
     store: Store, sql: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SnapshotStatistics, "parameters", CostParameters(block_s=1e-2))
+    monkeypatch.setattr(SnapshotStatistics, "parameters", DEAR_BLOCKS)
     replay.clear_caches()
     explained = replay.explain(store, sql).to_dict()
     while "steps" not in explained:
@@ -184,7 +187,7 @@ def test_explanations_tell_what_the_query_reads(
 
 
 def test_no_lookup_is_carried_out_in_no_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SnapshotStatistics, "parameters", CostParameters(block_s=1e-2))
+    monkeypatch.setattr(SnapshotStatistics, "parameters", DEAR_BLOCKS)
     replay.clear_caches()
     explained = replay.explain(store, RARE, seconds=0.0).to_dict()
     assert explained["plan"] in ("full", "tree")
