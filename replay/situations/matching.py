@@ -1,168 +1,211 @@
 """Situations to matches: those that became certain while the clock went on.
 
 To be new, a match must contain a situation that has a *term* in the time the clock went through:
-its start, how long it must last, or its end. Such situations are the seeds. Each is joined with the
-others of its partition, depth first; a match found from two seeds counts for the first in the order
-of DEFINE whose term is its detection.
+its start, how long it must last, or its end. Such situations are the seeds. `kernels` joins each
+with the others of its partition, depth first; a match found from two seeds counts for the first in
+the order of DEFINE whose term is its detection.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
-from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from replay.language import allen
 from replay.language.bound import SituationRelation
-from replay.situations.detection import OPEN, own_term, pair_term, waits_for_ends
-from replay.situations.order import next_situation
+from replay.situations.detection import OPEN, waits_for_ends
+from replay.situations.kernels import (
+    FIRST_TIME,
+    Lives,
+    Order,
+    Pattern,
+    Search,
+    forget_all,
+    match,
+    move_all,
+    note,
+)
+from replay.situations.order import evaluation_orders
+
+Ints = npt.NDArray[np.int64]
+
+_ROOM_MIN = 256
+"""Situations that there is room for at least."""
 
 
-@dataclass(slots=True, eq=False)
-class Live:
-    """A situation that a match may still contain."""
+class Matches(NamedTuple):
+    """Matches by column; those with a second dimension have a column for each name of DEFINE."""
 
-    partition: int
-    situation: int
-    start: int
-    first: int
-    """``seq`` of its first row."""
-    end: int = OPEN
-    stop: int = OPEN
-    """``seq`` of a row behind its last, before any other row of the partition."""
+    partitions: Ints
+    detections: Ints
+    """When each was certain."""
+    starts: Ints
+    ends: Ints
+    """`OPEN`: it goes on."""
+    firsts: Ints
+    """``seq`` of the first row of each situation."""
+    stops: Ints
+    """``seq`` of a row behind the last of each, before any other row of the partition."""
 
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A match, and the instant at which it was certain."""
-
-    detection: int
-    situations: tuple[Live, ...]
-    """In the order of DEFINE."""
-
-    @property
-    def place(self) -> tuple[int, ...]:
-        """What matches are ordered by."""
-        return (self.detection, *(live.first for live in self.situations))
-
-
-_START, _END = attrgetter("start"), attrgetter("end")
+    def take(self, rows: npt.NDArray[np.bool_] | Ints) -> Matches:
+        """Return some of them."""
+        return Matches(*(column[rows] for column in self))
 
 
 class Matcher:
-    """Finds the matches of one pattern; what it needs to know of a query."""
+    """Keeps the situations that a match may still contain, and finds those that are certain."""
 
     def __init__(self, query: SituationRelation) -> None:
-        self._query = query
         self._n = len(query.situations)
-        self._relations: dict[tuple[int, int], int] = {}
-        for left, right, relations in query.pairs:
-            self._relations[left, right] = relations
-            self._relations[right, left] = allen.inverse(relations)
-        self._related = [
-            {other for (place, other) in self._relations if place == mine}
-            for mine in range(self._n)
-        ]
-        waiting = {pair for pair, relations in self._relations.items() if waits_for_ends(relations)}
-        self._waits = [any(place == mine for place, _ in waiting) for mine in range(self._n)]
+        self._pattern = _pattern(query)
+        self._order = _order(self._pattern, evaluation_orders(query))
+        self._search = _search(self._n)
+        self._found = np.empty((_ROOM_MIN, self._n + 2), np.int64)
+        self._clock = -OPEN
+        self.clear()
 
-    def terms(self, live: Live) -> list[int]:
-        """Return the instants at which a situation can make a match certain, as far as known."""
-        situation = self._query.situations[live.situation]
-        own = own_term(situation, live.start, live.end, is_final=self._query.is_final)
-        if own is None or live.end == live.start:
-            return []
-        is_end = self._query.is_final or situation.at_most is not None
-        terms = [own] if is_end or not self._waits[live.situation] else [own, live.end]
-        return [term for term in terms if term != OPEN]
+    def clear(self) -> None:
+        """Take it that no situation so far is in a match to come."""
+        self._lives = _no_lives(0, self._n, _ROOM_MIN)
 
-    def is_over(self, live: Live, clock: int) -> bool:
-        """Tell whether no match that is certain after ``clock`` contains a situation."""
-        situation, query = self._query.situations[live.situation], self._query
-        own = own_term(situation, live.start, live.end, is_final=query.is_final)
-        is_long = situation.at_most is not None and live.start + situation.at_most < clock
-        if own is None or (live.end > clock and is_long):
-            return True
-        if query.within is not None and live.start + query.within <= clock:
-            return True
-        return self._n == 1 and own <= clock
+    def note(self, changes: Ints, n_partitions: int) -> None:
+        """Take in runs as they begin and end, rows of `Change`, among so many partitions."""
+        grown = n_partitions - len(self._lives.due)
+        if grown > 0:
+            self._lives = _grown(self._lives, grown, self._n)
+        done = 0
+        while (done := note(self._pattern, self._lives, changes, done)) < len(changes):
+            self._make_room()
 
-    def matches(
-        self, seed: Live, lives: list[list[Live]], since: int, clock: int
-    ) -> Iterator[Match]:
-        """Yield the matches of a seed that are certain after ``since`` and by ``clock``.
+    def _make_room(self) -> None:
+        """Move all lists to columns in which each can become more than twice as long."""
+        old = self._lives
+        forget_all(self._pattern, old, self._clock)
+        new = _no_lives(len(old.due), self._n, 4 * int(old.size.sum()) + _ROOM_MIN)
+        self._lives = new._replace(due=old.due, seen=old.seen)
+        move_all(old, self._lives)
 
-        ``lives`` are the situations of its partition by name, in the order of their starts.
+    def until(self, clock: int) -> Matches:
+        """Return the matches that are certain by a time but were not at that of the last call.
+
+        They are in the order of the answer.
         """
-        if all(lives):
-            yield from self._joined({seed.situation: seed}, seed, lives, since, clock)
+        partitions = np.flatnonzero(self._lives.due <= clock)
+        since, self._clock = self._clock, clock
+        pieces = []
+        while True:
+            done, n, needed = match(
+                self._pattern,
+                self._order,
+                self._lives,
+                self._search,
+                partitions,
+                since,
+                clock,
+                self._found,
+            )
+            pieces.append(self._found[:n].copy())
+            partitions = partitions[done:]
+            if not len(partitions):
+                break
+            self._found = np.empty((2 * needed, self._n + 2), np.int64)
+        found = np.concatenate(pieces)
+        places = found[:, 2:]
+        columns = self._lives.starts, self._lives.ends, self._lives.firsts, self._lives.stops
+        matches = Matches(found[:, 0], found[:, 1], *(column[places] for column in columns))
+        return matches.take(np.lexsort((*matches.firsts.T[::-1], matches.detections)))
 
-    def _joined(
-        self, chosen: dict[int, Live], seed: Live, lives: list[list[Live]], since: int, clock: int
-    ) -> Iterator[Match]:
-        detection = self._detection(chosen)
-        if detection is None or detection > clock:
-            return
-        within = self._query.within
-        start = min(live.start for live in chosen.values())
-        if within is not None and max(detection, since + 1) - start > within:
-            return
-        if len(chosen) == self._n:
-            situations = tuple(chosen[place] for place in range(self._n))
-            first = next(live for live in situations if detection in self.terms(live))
-            if detection > since and first is seed:
-                yield Match(detection, situations)
-            return
-        place = next_situation(chosen, self._related, [len(each) for each in lives])
-        for live in self._candidates(place, chosen, lives[place]):
-            yield from self._joined({**chosen, place: live}, seed, lives, since, clock)
+    def first_row(self) -> int:
+        """Return the ``seq`` of the first row of the situations that a match may still contain.
 
-    def _detection(self, chosen: dict[int, Live]) -> int | None:
-        """Return when the durations and relations of some situations are certain."""
-        greatest: int | None = None
-        for live in chosen.values():
-            situation = self._query.situations[live.situation]
-            term = own_term(situation, live.start, live.end, is_final=self._query.is_final)
-            if term is None:
-                return None
-            greatest = term if greatest is None else max(greatest, term)
-        assert greatest is not None
-        for left, right, relations in self._query.pairs:
-            if left in chosen and right in chosen:
-                a, b = chosen[left], chosen[right]
-                term = pair_term(relations, (a.start, a.end), (b.start, b.end))
-                if term is None:
-                    return None
-                greatest = max(greatest, term)
-        return greatest
-
-    def _candidates(self, place: int, chosen: dict[int, Live], lives: list[Live]) -> list[Live]:
-        """Return the situations of a name that the hulls of their relations and WITHIN allow.
-
-        Situations of one name lie one behind the other, so that starts and ends ascend alike and
-        each bound is a place.
+        It is `OPEN` if there are none.
         """
-        low, high = 0, len(lives)
-        within = self._query.within
-        for other, live in chosen.items():
-            if within is not None:
-                low = max(low, bisect_left(lives, live.start - within, key=_START))
-                high = min(high, bisect_right(lives, live.start + within, key=_START))
-            relations = self._relations.get((other, place))
-            if relations is None:
-                continue
-            bounds = allen.hull(relations)
-            borders = (live.start, live.end, live.start, live.end)
-            for (least, greatest), border, key in zip(
-                bounds, borders, (_START, _START, _END, _END), strict=True
-            ):
-                if least == 0:
-                    low = max(low, bisect_left(lives, border, key=key))
-                elif least > 0 and border != OPEN:
-                    low = max(low, bisect_right(lives, border, key=key))
-                if greatest == 0:
-                    high = min(high, bisect_right(lives, border, key=key))
-                elif greatest < 0 and border != OPEN:
-                    high = min(high, bisect_left(lives, border, key=key))
-        return lives[low:high]
+        forget_all(self._pattern, self._lives, self._clock)
+        firsts = self._lives.firsts[self._lives.at[self._lives.size > 0]]
+        return int(firsts.min(initial=OPEN))
+
+    def state(self) -> Ints:
+        """Return all situations, a row each: partition, name, start, first row, end, stop."""
+        lives = self._lives
+        lists = np.repeat(np.arange(len(lives.at)), lives.size)
+        before = np.cumsum(lives.size) - lives.size
+        places = np.arange(len(lists)) + (lives.at - before)[lists]
+        columns = lives.starts, lives.firsts, lives.ends, lives.stops
+        names = lists // self._n, lists % self._n
+        return np.stack([*names, *(column[places] for column in columns)], axis=1)
+
+    def take_over(self, state: Ints, n_partitions: int, clock: int) -> None:
+        """Go on from what `state` gave, at a time up to which matches were told."""
+        partitions, names, starts, firsts, ends, stops = state.T
+        if not ((partitions >= 0) & (partitions < n_partitions)).all():
+            raise ValueError("a situation is of no partition")
+        if not ((names >= 0) & (names < self._n)).all():
+            raise ValueError("a situation has no name")
+        self.clear()
+        self._clock = clock
+        begins = np.stack([np.ones_like(names), partitions, names, starts, firsts], axis=1)
+        over = np.stack([np.zeros_like(names), partitions, names, ends, stops], axis=1)
+        changes = np.stack([begins, over], axis=1).reshape(-1, 5)
+        self.note(changes[changes[:, 3] != OPEN], n_partitions)
+
+
+def _pattern(query: SituationRelation) -> Pattern:
+    """Return what `kernels` asks of situations."""
+    n = len(query.situations)
+    pairs: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    for left, right, relations in query.pairs:
+        pairs[left].append((right, relations))
+        pairs[right].append((left, allen.inverse(relations)))
+    listed = [pair for each in pairs for pair in each]
+    at_most = [one.at_most for one in query.situations]
+    return Pattern(
+        at_least=np.array([one.at_least or 0 for one in query.situations], np.int64),
+        at_most=np.array([OPEN if most is None else most for most in at_most], np.int64),
+        by_end=np.array([query.is_final or most is not None for most in at_most]),
+        waits=np.array([any(waits_for_ends(relations) for _, relations in each) for each in pairs]),
+        within=OPEN if query.within is None else query.within,
+        first_pair=np.cumsum([0, *map(len, pairs)]),
+        others=np.array([other for other, _ in listed], np.int64),
+        relations=np.array([relations for _, relations in listed], np.int64),
+        inverses=np.array([allen.inverse(relations) for _, relations in listed], np.int64),
+    )
+
+
+def _order(pattern: Pattern, names: Ints) -> Order:
+    """Return orders, a row for each seed, with what the search asks of them."""
+    ranks = np.argsort(names, axis=1)
+    last_waiting = np.zeros(len(names), np.int64)
+    for name, rank in enumerate(ranks):
+        pairs = slice(*pattern.first_pair[name : name + 2])
+        for other, relations in zip(pattern.others[pairs], pattern.relations[pairs], strict=True):
+            if waits_for_ends(int(relations)):
+                last_waiting[name] = max(last_waiting[name], rank[other])
+    return Order(names, ranks, last_waiting)
+
+
+def _search(n: int) -> Search:
+    low, high, chosen, place, stop, n_gaps = np.zeros((6, n), np.int64)
+    gap_from, gap_to = np.zeros((2, n, n), np.int64)
+    is_told = np.zeros(n, np.bool_)
+    return Search(low, high, chosen, place, stop, gap_from, gap_to, n_gaps, is_told)
+
+
+def _no_lives(n_partitions: int, n: int, room: int) -> Lives:
+    """Return empty lists."""
+    at, size, rooms = np.zeros((3, n_partitions * n), np.int64)
+    due, seen = np.full(n_partitions, OPEN), np.full(n_partitions, FIRST_TIME)
+    starts, ends, firsts, stops = np.zeros((4, room), np.int64)
+    used = np.zeros(1, np.int64)
+    return Lives(at, size, rooms, used, due, seen, starts, ends, firsts, stops)
+
+
+def _grown(lives: Lives, n_partitions: int, n: int) -> Lives:
+    """Return lists with empty ones for more partitions behind them."""
+    more = _no_lives(n_partitions, n, 0)
+    both = {
+        name: np.concatenate([getattr(lives, name), getattr(more, name)])
+        for name in ("at", "size", "room", "due", "seen")
+    }
+    return lives._replace(**both)

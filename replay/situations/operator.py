@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
-from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +18,7 @@ from replay.operators.outer_pieces import Alike, Gap, RowsBefore
 from replay.operators.packing import State
 from replay.situations.derive import Change, Deriver
 from replay.situations.detection import OPEN
-from replay.situations.matching import Live, Match, Matcher
+from replay.situations.matching import Matcher, Matches
 from replay.situations.network import why_never
 from replay.situations.returns import AggregateGroups, Returns
 
@@ -52,15 +50,6 @@ class SituationOperator:
         self.is_done = why_never(query) is not None
         self.reached: int | None = None
         self._last_time: int | None = None
-        self._lives: dict[int, list[list[Live]]] = {}
-        """By partition and name, the situations that a match may still contain."""
-        self._going_on: dict[tuple[int, int], Live] = {}
-        self._due: list[tuple[int, int, Live | int]] = []
-        """A heap: at a time, what may be certain then by a situation; or whether the rows of a
-        partition have fallen silent. The second value tells pushes apart."""
-        self._pushes = count()
-        self._watched: set[int] = set()
-        """Partitions that are in ``_due``, each once however often they speak."""
         self._rows_before: RowsBefore | None = None
         """Finds rows before those at hand, if some were left out."""
         self._held_before: dict[int, npt.NDArray[np.bool_]] = {}
@@ -80,10 +69,7 @@ class SituationOperator:
         first = self._deriver.n_rows
         rows = self._deriver.push(events)
         self._returns.push(events, rows, first)
-        for change in rows.changes:
-            self._note(change)
-        if self._query.valid_for is not None:
-            self._expect_silence(np.unique(rows.partitions).tolist())
+        self._note(rows.changes)
         self._last_time = int(rows.times[-1])
         yield from self._until(self._last_time - 1)
 
@@ -94,7 +80,7 @@ class SituationOperator:
         a run that has begun among them: `Deriver.skip`.
         """
         yield from self._until(gap.begins - 1)
-        self._lives, self._going_on, self._due, self._watched = {}, {}, [], set()
+        self._matcher.clear()
         self._rows_before, self._held_before = gap.rows_before, {}
         self._deriver.skip(gap)
         self._returns.forget(gap.stop)
@@ -106,10 +92,7 @@ class SituationOperator:
             return
         self._returns.aggregate_by(rows.aggregate)
         told = self._deriver.tell(rows)
-        for change in told.changes:
-            self._note(change)
-        if self._query.valid_for is not None:
-            self._expect_silence([0])
+        self._note(told.changes)
         self._last_time = rows.time
         yield from self._until(rows.time - 1)
 
@@ -125,155 +108,76 @@ class SituationOperator:
     # -----------------------------------------------------------------------------------------
     # Situations as they begin and end
 
-    def _note(self, change: Change) -> None:
-        key = change.partition, change.situation
-        if change.begins:
-            live = Live(*key, change.time, change.seq)
-            self._going_on[key] = live
-            self._of_partition(change.partition)[change.situation].append(live)
-            self._expect(live)
+    def _note(self, changes: list[Change]) -> None:
+        """Take in runs as they begin and end."""
+        columns = np.array(changes, np.int64).reshape(-1, len(Change._fields))
+        self._matcher.note(columns, self._deriver.partitions.n)
+
+    def _fall_silent(self, since: int, clock: int) -> None:
+        """End what goes on in partitions whose last row speaks up to a time behind ``since``."""
+        valid_for = self._query.valid_for
+        if valid_for is None:
             return
-        ended = self._going_on.pop(key, None)
-        if ended is not None:  # else it has fallen silent before, or no match contains it
-            self._end(ended, change.time, change.seq)
-
-    def _of_partition(self, partition: int) -> list[list[Live]]:
-        """Return the live situations of a partition by name."""
-        if partition not in self._lives:
-            self._lives[partition] = [[] for _ in self._query.situations]
-        return self._lives[partition]
-
-    def _end(self, live: Live, time: int, stop: int) -> None:
-        live.end, live.stop = time, stop
-        terms = self._matcher.terms(live)
-        if live.end == live.start or not terms:  # it covers no time, or is too short or too long
-            last = self._lives[live.partition][live.situation].pop()
-            assert last is live
-            return
-        if live.end in terms:
-            heappush(self._due, (live.end, next(self._pushes), live))
-
-    def _expect(self, live: Live) -> None:
-        for term in self._matcher.terms(live):
-            heappush(self._due, (term, next(self._pushes), live))
-
-    def _expect_silence(self, partitions: list[int]) -> None:
-        assert self._query.valid_for is not None
-        holds, times = self._deriver.holds, self._deriver.last_times
-        for partition in partitions:
-            if partition not in self._watched and holds[partition].any():
-                self._watched.add(partition)
-                due = int(times[partition]) + self._query.valid_for
-                heappush(self._due, (due, next(self._pushes), partition))
-
-    def _fall_silent(self, partition: int, time: int) -> None:
-        """End what goes on in a partition whose last row speaks no longer."""
-        assert self._query.valid_for is not None
-        self._watched.discard(partition)
-        if int(self._deriver.last_times[partition]) + self._query.valid_for > time:
-            self._expect_silence([partition])  # it has spoken since
-            return
-        for situation in range(len(self._query.situations)):
-            live = self._going_on.pop((partition, situation), None)
-            if live is not None:
-                self._end(live, time, self._deriver.n_rows)
+        times = self._deriver.last_times
+        silent = np.flatnonzero((times > since - valid_for) & (times <= clock - valid_for))
+        silent = silent[self._deriver.holds[silent].any(axis=1)]
+        stop, names = self._deriver.n_rows, range(len(self._query.situations))
+        ends = zip(silent.tolist(), (times[silent] + valid_for).tolist(), strict=True)
+        self._note([Change(False, one, name, end, stop) for one, end in ends for name in names])
 
     # -----------------------------------------------------------------------------------------
     # The clock
 
     def _until(self, clock: int) -> Iterator[pa.Table]:
         """Yield the matches that are certain by a time, but for those before."""
-        since = clock if self.reached is None else self.reached - 1
-        if self.reached is None:
-            since = -OPEN
-        if clock <= since:
+        since = -OPEN if self.reached is None else self.reached - 1
+        if self.reached is not None and clock <= since:
             return
         self.reached = clock + 1
-        seeds: dict[Live, None] = {}
-        while self._due and self._due[0][0] <= clock:
-            time, _, what = heappop(self._due)
-            if isinstance(what, int):
-                self._fall_silent(what, time)
-            elif self._matcher.terms(what):
-                seeds[what] = None
-        found: list[Match] = []
-        for partition in {seed.partition for seed in seeds}:
-            self._forget(partition, since)
-        for seed in seeds:
-            lives = self._lives[seed.partition]
-            found += self._matcher.matches(seed, lives, since, clock)
-        found = self._begun_at_hand(found)
-        found.sort(key=lambda match: match.place)
-        if found:
+        self._fall_silent(since, clock)
+        found = self._begun_at_hand(self._matcher.until(clock))
+        if len(found.detections):
             yield self._told(found)
-        for partition in {seed.partition for seed in seeds}:
-            self._forget(partition, clock)
         if self._returns.n_rows > 2 * self._kept + KEPT_ROWS_MIN:
-            self._forget_rows(clock)
+            self._returns.forget(min(self._matcher.first_row(), self._deriver.n_rows))
+            self._kept = self._returns.n_rows
 
-    def _begun_at_hand(self, found: list[Match]) -> list[Match]:
+    def _begun_at_hand(self, found: Matches) -> Matches:
         """Leave out matches with a situation that had begun before the rows at hand.
 
         Only a run from the first row of its partition at hand may have, and the row before tells.
         """
-        if self._rows_before is None or not found:
+        if self._rows_before is None:
             return found
-        firsts = self._deriver.first_rows.tolist()
-        suspects = [
-            (match, [live for live in match.situations if live.first == firsts[live.partition]])
-            for match in found
-        ]
-        partitions = {lives[0].partition for _, lives in suspects if lives}
-        asked = sorted(partitions - self._held_before.keys())
+        firsts = self._deriver.first_rows[found.partitions]
+        suspects = found.firsts == firsts[:, None]
+        partitions = found.partitions[suspects.any(axis=1)]
+        asked = sorted(set(partitions.tolist()) - self._held_before.keys())
         if asked:
             keys = self._deriver.partitions.keys.take(pa.array(asked))
             places, rows = self._rows_before(keys)
             held = np.zeros((len(asked), len(self._query.situations)), np.bool_)
             held[places] = self._deriver.truths_of(Columns(rows))
             self._held_before |= dict(zip(asked, held, strict=True))
-        return [
-            match
-            for match, lives in suspects
-            if not any(self._held_before[live.partition][live.situation] for live in lives)
-        ]
-
-    def _forget(self, partition: int, clock: int) -> None:
-        """Drop the situations of a partition that no match to come contains."""
-        for situation, lives in enumerate(self._lives[partition]):
-            if lives and self._matcher.is_over(lives[-1], clock):
-                lives.pop()
-                self._going_on.pop((partition, situation), None)  # only the last can go on
-            n_over = 0  # those that started first are over first
-            while n_over < len(lives) and self._matcher.is_over(lives[n_over], clock):
-                n_over += 1
-            del lives[:n_over]
-
-    def _forget_rows(self, clock: int) -> None:
-        firsts = [self._deriver.n_rows]
-        for partition, by_name in self._lives.items():
-            self._forget(partition, clock)
-            firsts += [live.first for lives in by_name for live in lives]
-        self._returns.forget(min(firsts))
-        self._kept = self._returns.n_rows
+        for row in np.flatnonzero(suspects.any(axis=1)):
+            suspects[row] &= self._held_before[int(found.partitions[row])]
+        return found.take(~suspects.any(axis=1))
 
     # -----------------------------------------------------------------------------------------
     # Rows of the answer
 
-    def _told(self, matches: list[Match]) -> pa.Table:
-        numbers = pa.array([match.situations[0].partition for match in matches])
+    def _told(self, matches: Matches) -> pa.Table:
         keys = self._deriver.partitions.keys
-        keys = keys.take(numbers) if keys.num_columns else keys
+        keys = keys.take(pa.array(matches.partitions)) if keys.num_columns else keys
         columns: list[pa.Array | pa.ChunkedArray] = [*keys.columns]
         columns += self._returns.of(matches, keys)
         time_type = self.schema.field(self.schema.names[-1]).type
+        goes_on = matches.ends > matches.detections[:, None]
         for place in range(len(self._query.situations)):
-            lives = [match.situations[place] for match in matches]
-            ends = [
-                live.end if live.end <= match.detection else None
-                for live, match in zip(lives, matches, strict=True)
-            ]
-            columns += [_times([live.start for live in lives], time_type), _times(ends, time_type)]
-        columns.append(_times([match.detection for match in matches], time_type))
+            starts = pa.array(matches.starts[:, place])
+            ends = pa.array(matches.ends[:, place], mask=goes_on[:, place])
+            columns += [from_int64(starts, time_type), from_int64(ends, time_type)]
+        columns.append(from_int64(pa.array(matches.detections), time_type))
         return pa.table(columns, schema=self.schema)
 
     # -----------------------------------------------------------------------------------------
@@ -281,14 +185,13 @@ class SituationOperator:
 
     def state(self) -> State:
         """Return all that is known of the rows pushed."""
-        lives = [live for names in self._lives.values() for each in names for live in each]
         return {
             "deriver": self._deriver.state(),
             "returns": self._returns.state(),
             "reached": self.reached,
             "last_time": self._last_time,
             "n_faults": self._faults.count,
-            "lives": np.array([_packed(live) for live in lives], np.int64).reshape(-1, 6),
+            "lives": self._matcher.state(),
         }
 
     def take_over(self, state: State) -> None:
@@ -297,26 +200,9 @@ class SituationOperator:
         self._returns.take_over(state["returns"])
         self.reached, self._last_time = state["reached"], state["last_time"]
         self._faults.count = state["n_faults"]
-        self._lives, self._going_on, self._due, self._watched = {}, {}, [], set()
         self._kept = 0
         since = -OPEN if self.reached is None else self.reached - 1
-        for live in (Live(*values) for values in state["lives"].tolist()):
-            if live.end == OPEN:
-                self._going_on[live.partition, live.situation] = live
-            self._of_partition(live.partition)[live.situation].append(live)
-            for term in self._matcher.terms(live):
-                if term > since:
-                    heappush(self._due, (term, next(self._pushes), live))
-        if self._query.valid_for is not None:
-            self._expect_silence(list(range(self._deriver.partitions.n)))
-
-
-def _packed(live: Live) -> tuple[int, ...]:
-    return (live.partition, live.situation, live.start, live.first, live.end, live.stop)
-
-
-def _times(values: list[int] | list[int | None], time_type: pa.DataType) -> pa.Array:
-    return from_int64(pa.array(values, pa.int64()), time_type)
+        self._matcher.take_over(state["lives"], self._deriver.partitions.n, since)
 
 
 def _schema(query: SituationRelation, schema: pa.Schema, returns: pa.Schema) -> pa.Schema:

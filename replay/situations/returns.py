@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from replay.operators.outer_pieces import AggregateRanges
 from replay.operators.packing import State
 from replay.situations.derive import Rows
 from replay.situations.detection import OPEN
-from replay.situations.matching import Match
+from replay.situations.matching import Matches
 
 Ints = npt.NDArray[np.int64]
 
@@ -121,12 +121,12 @@ class Returns:
         self._pieces = [_Held(held.values.take(rest), *arrays)]
         self.n_rows = len(self._pieces[0].seqs)
 
-    def of(self, matches: Sequence[Match], keys: pa.Table) -> list[pa.Array]:
+    def of(self, matches: Matches, keys: pa.Table) -> list[pa.Array]:
         """Return the columns of RETURN; ``keys`` has those of PARTITION BY, match by match."""
         if not self._returns:
             return []
         # A table without columns forgets how many rows it has.
-        table = _grouped(keys, np.arange(len(matches)))
+        table = _grouped(keys, np.arange(len(matches.detections)))
         for situation, aggregates in self._by_situation.items():
             for part, column in zip(
                 aggregates, self._aggregated(situation, aggregates, matches), strict=True
@@ -149,37 +149,43 @@ class Returns:
         return Attribute(self._columns[part], part.type)
 
     def _aggregated(
-        self, situation: int, aggregates: tuple[Aggregate, ...], matches: Sequence[Match]
+        self, situation: int, aggregates: tuple[Aggregate, ...], matches: Matches
     ) -> list[pa.ChunkedArray]:
         """Return aggregates of one situation of each match, each once a situation and instant."""
-        asked = [(match.situations[situation], match.detection) for match in matches]
-        pairs = sorted(dict.fromkeys(asked), key=lambda pair: (pair[0].first, pair[1]))
-        numbers = {pair: number for number, pair in enumerate(pairs)}
+        columns = (matches.firsts[:, situation], matches.detections, matches.partitions)
+        # Rows that situations begin with are of one partition each, and of one situation of a name.
+        order = np.lexsort(columns[1::-1])
+        firsts, instants, partitions = (column[order] for column in columns)
+        is_new = np.ones(len(order), np.bool_)
+        is_new[1:] = (firsts[1:] != firsts[:-1]) | (instants[1:] != instants[:-1])
+        wanted = np.empty(len(order), np.int64)
+        wanted[order] = np.cumsum(is_new) - 1
+        stops = matches.stops[order, situation]
+        asked = firsts[is_new], stops[is_new], instants[is_new]
         if self._ranges is not None:
-            ends = np.array([(live.first, live.stop, detection) for live, detection in pairs])
-            table = self._ranges(aggregates, *ends.T)
-            wanted = pa.array([numbers[pair] for pair in asked])
-            return [column.take(wanted) for column in table.columns]
+            table = self._ranges(aggregates, *asked)
+        else:
+            held, rows, groups = self._rows_of(partitions[is_new], *asked)
+            values = held.values.take(pa.array(rows)) if self._names else held.values
+            table = self._aggregate(aggregates, _grouped(values, groups))
+        return [column.take(pa.array(wanted)) for column in table.columns]
+
+    def _rows_of(
+        self, partitions: Ints, firsts: Ints, stops: Ints, instants: Ints
+    ) -> tuple[_Held, Ints, Ints]:
+        """Return the places of rows of situations up to an instant, and of which each is."""
         held = self._held()
+        n = len(held.seqs)
         order = np.argsort(held.partitions, kind="stable")
-        whose = held.partitions[order]
-        rows_of: dict[int, tuple[Ints, Ints, Ints]] = {}
-        places, groups = [], []
-        for (live, detection), number in numbers.items():
-            if live.partition not in rows_of:
-                low, high = np.searchsorted(whose, [live.partition, live.partition + 1])
-                own = order[low:high]
-                rows_of[live.partition] = own, held.seqs[own], held.times[own]
-            own, seqs, times = rows_of[live.partition]
-            first, stop = np.searchsorted(seqs, [live.first, live.stop])
-            stop = min(stop, np.searchsorted(times, detection, side="right"))
-            places.append(own[first:stop])
-            groups.append(np.full(stop - first, number))
-        rows = pa.array(np.concatenate(places))
-        values = held.values.take(rows) if self._names else held.values
-        table = self._aggregate(aggregates, _grouped(values, np.concatenate(groups)))
-        wanted = pa.array([numbers[pair] for pair in asked])
-        return [column.take(wanted) for column in table.columns]
+        by_partition = held.partitions[order] * n + order
+        stops = np.minimum(
+            np.searchsorted(held.seqs, stops), np.searchsorted(held.times, instants, side="right")
+        )
+        begins = np.searchsorted(by_partition, partitions * n + np.searchsorted(held.seqs, firsts))
+        lengths = np.searchsorted(by_partition, partitions * n + stops) - begins
+        groups = np.repeat(np.arange(len(begins)), lengths)
+        behind = np.cumsum(lengths)
+        return held, order[np.arange(len(groups)) + (begins - behind + lengths)[groups]], groups
 
     def state(self) -> State:
         """Return the rows that are held."""

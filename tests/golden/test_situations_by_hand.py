@@ -245,3 +245,14 @@ def test_13_every_combination_is_a_match_in_the_order_of_its_situations() -> Non
     assert [(row[0], row[2], row[-1]) for row in found] == [
         (0, 6, 6), (2, 6, 6), (4, 6, 6), (0, 8, 8), (2, 8, 8), (4, 8, 8),
     ]  # fmt: skip
+
+
+def test_more_matches_than_there_is_room_for_are_found_anew() -> None:
+    """As at 0, 2, … 58 and Bs at 60, 62, … 118: each B with all As, of two partitions."""
+    a, b = range(0, 60, 2), range(60, 120, 2)
+    spans = {"A": [(t, t + 1) for t in a], "B": [(t, t + 1) for t in b]}
+    rows = [row | {"k": k} for row in seconds(spans, until=120) for k in (1, 2)]
+    found = ask(rows, f"PARTITION BY k {define('A', 'B')} PATTERN A before B WITHIN 999")
+    assert [(row[1], row[3], row[0]) for row in found] == [
+        (first, second, k) for second in b for first, k in sorted((t, k) for t in a for k in (1, 2))
+    ]

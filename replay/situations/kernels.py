@@ -1,0 +1,521 @@
+"""Compiled matching: live situations in lists, and the join of those of which something is certain.
+
+Situations of one name and partition lie one behind the other, so that their starts and their ends
+ascend alike and every bound of either is a place. `detection` says the same of terms in words.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from chronicle.compiled import njit
+from replay.language import allen
+from replay.situations.detection import OPEN
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+FIRST_TIME: Final = -OPEN - 1
+
+_BEFORE, _MEETS, _MET_BY, _AFTER = (
+    allen.BITS[name] for name in ("before", "meets", "met by", "after")
+)
+_CONTAINS = allen.BITS["contains"]
+_A_FIRST, _TOGETHER, _B_FIRST = allen.GROUPS
+_A_FIRST_ENDS = tuple(allen.BITS[name] for name in ("overlaps", "finished by", "contains"))
+_TOGETHER_ENDS = tuple(allen.BITS[name] for name in ("starts", "equals", "started by"))
+_B_FIRST_ENDS = tuple(allen.BITS[name] for name in ("during", "finishes", "overlapped by"))
+"""Relations by which of the ends comes first: A's, both together, B's."""
+
+
+class Pattern(NamedTuple):
+    """What is asked of situations, by their places in DEFINE."""
+
+    at_least: Ints
+    at_most: Ints
+    """`OPEN`: as long as they like."""
+    by_end: Bools
+    """Whether nothing is certain before the end."""
+    waits: Bools
+    """Whether an end can make a pair certain that its starts leave open."""
+    within: int
+    """`OPEN`: any time."""
+    first_pair: Ints
+    """Where the pairs of each begin in the next two; one more at the end."""
+    others: Ints
+    relations: Ints
+    """Those that one may have to the other of a pair."""
+    inverses: Ints
+
+
+class Order(NamedTuple):
+    """In which order the situations of a match are looked for, a row for each to begin with."""
+
+    names: Ints
+    ranks: Ints
+    """Where each stands in a row of ``names``."""
+    last_waiting: Ints
+    """The rank of the last one that shares a pair whose end is waited for."""
+
+
+class Lives(NamedTuple):
+    """Situations that a match may still contain: of partition p and name k in list p * n + k."""
+
+    at: Ints
+    """Where each list begins in the columns of situations."""
+    size: Ints
+    room: Ints
+    """How many situations a list can have where it stands."""
+    used: Ints
+    """How much of the columns is taken, one number."""
+    due: Ints
+    """When something of each partition may be certain next."""
+    seen: Ints
+    """Up to when those that were over were looked at for having no partner."""
+    starts: Ints
+    ends: Ints
+    firsts: Ints
+    stops: Ints
+
+
+class Search(NamedTuple):
+    """Where the search for the matches of a seed stands: by name, then by depth."""
+
+    low: Ints
+    high: Ints
+    """Places that may be chosen of each name, by the instant that is asked for."""
+    chosen: Ints
+    place: Ints
+    """The next to try at each depth, up to ``stop``."""
+    stop: Ints
+    gap_from: Ints
+    gap_to: Ints
+    """Places in between that are none, for each pair; shape (names, names)."""
+    n_gaps: Ints
+    is_told: Bools
+    """Whether the seed is what made those chosen so far certain at the instant."""
+
+
+# ---------------------------------------------------------------------------------------------
+# Terms
+
+
+@njit(_nrt=False)
+def _later(time, span):  # type: ignore[no-untyped-def]
+    return time + span if span < OPEN and time <= OPEN - span else OPEN
+
+
+@njit(_nrt=False)
+def _earlier(time, span):  # type: ignore[no-untyped-def]
+    return time - span if span < OPEN and time >= FIRST_TIME + span else FIRST_TIME
+
+
+@njit(_nrt=False)
+def _own_term(pattern, lives, name, place):  # type: ignore[no-untyped-def]
+    """Return when the durations of a situation, which are not at fault, are certain."""
+    if pattern.by_end[name]:
+        return lives.ends[place]
+    return _later(lives.starts[place], pattern.at_least[name])
+
+
+@njit(_nrt=False)
+def _pair_term(relations, a_start, a_end, b_start, b_end):  # type: ignore[no-untyped-def]
+    """Return when it is certain that A has some of the relations to B; OPEN: not yet, or never."""
+    if a_end < b_start:
+        return b_start if relations & _BEFORE else OPEN
+    if a_end == b_start:
+        return b_start if relations & _MEETS else OPEN
+    if b_end < a_start:
+        return a_start if relations & _AFTER else OPEN
+    if b_end == a_start:
+        return a_start if relations & _MET_BY else OPEN
+    if a_start < b_start:
+        group, told = _A_FIRST, _A_FIRST_ENDS
+    elif a_start == b_start:
+        group, told = _TOGETHER, _TOGETHER_ENDS
+    else:
+        group, told = _B_FIRST, _B_FIRST_ENDS
+    if relations & group == group:
+        return max(a_start, b_start)
+    if a_end == b_end:
+        return a_end if relations & told[1] else OPEN  # OPEN, too, where both go on
+    return min(a_end, b_end) if relations & told[0 if a_end < b_end else 2] else OPEN
+
+
+# ---------------------------------------------------------------------------------------------
+# Places
+
+
+@njit(_nrt=False)
+def _left(values, low, high, value):  # type: ignore[no-untyped-def]
+    """Return the first place from ``low`` on whose value is not less."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(_nrt=False)
+def _right(values, low, high, value):  # type: ignore[no-untyped-def]
+    """Return the first place from ``low`` on whose value is greater."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(_nrt=False)
+def _own_until(pattern, lives, name, low, high, time):  # type: ignore[no-untyped-def]
+    """Return the first place whose durations are certain after a time only."""
+    if pattern.by_end[name]:
+        return _right(lives.ends, low, high, time)
+    return _right(lives.starts, low, high, _earlier(time, pattern.at_least[name]))
+
+
+@njit(_nrt=False)
+def _related(lives, relations, known, low, high):  # type: ignore[no-untyped-def]
+    """Return the places that one known situation can have some of the relations to.
+
+    Those before it, inside it, and behind it are told by places; at each of its borders are two
+    more at most. So it is a range with a gap: low, high, and the first of the gap and behind it.
+    """
+    start, end = lives.starts[known], lives.ends[known]
+    if not relations & _AFTER:
+        low = _left(lives.ends, low, high, start)
+    if not relations & _BEFORE:
+        high = _right(lives.starts, low, high, end)
+    gap_from = gap_to = high
+    if not relations & _CONTAINS:
+        gap_from = _right(lives.starts, low, high, start)
+        gap_to = _left(lives.ends, gap_from, high, end)
+    return low, high, gap_from, gap_to
+
+
+# ---------------------------------------------------------------------------------------------
+# Lists
+
+
+@njit(gives_up=True, _nrt=False)
+def note(pattern, lives, changes, done):  # type: ignore[no-untyped-def]
+    """Take in runs that begin or end, from the first not ``done``; return how many are done then.
+
+    A change is whether it begins, the partition, the name, the time and the ``seq``. It may be that
+    the columns have no room for all of them.
+    """
+    n = pattern.at_least.size
+    for row in range(done, len(changes)):
+        begins, partition, name, time, seq = changes[row]
+        which = partition * n + name
+        size = lives.size[which]
+        last = lives.at[which] + size - 1
+        if begins:
+            if size == lives.room[which]:
+                if not _moved(lives, which):
+                    return row
+                last = lives.at[which] + size - 1
+            lives.size[which] = size + 1
+            lives.starts[last + 1], lives.ends[last + 1] = time, OPEN
+            lives.firsts[last + 1], lives.stops[last + 1] = seq, OPEN
+            if not pattern.by_end[name]:
+                term = _later(time, pattern.at_least[name])
+                lives.due[partition] = min(lives.due[partition], term)
+        elif size and lives.ends[last] == OPEN:  # else it has ended before, or is in no match
+            start = lives.starts[last]
+            is_short = time == start or time < _later(start, pattern.at_least[name])
+            if is_short or time > _later(start, pattern.at_most[name]):
+                lives.size[which] = size - 1
+                continue
+            lives.ends[last], lives.stops[last] = time, seq
+            if pattern.by_end[name] or pattern.waits[name]:
+                lives.due[partition] = min(lives.due[partition], time)
+    return len(changes)
+
+
+@njit(_nrt=False)
+def _moved(lives, which):  # type: ignore[no-untyped-def]
+    """Move a list to where it has room for more; return False if there is none."""
+    size, at, to = lives.size[which], lives.at[which], lives.used[0]
+    room = 2 * size + 2
+    if to + room > lives.starts.size:
+        return False
+    _copy(lives, at, lives, to, size)
+    lives.at[which], lives.room[which] = to, room
+    lives.used[0] = to + room
+    return True
+
+
+@njit(_nrt=False)
+def _copy(lives, at, into, to, size):  # type: ignore[no-untyped-def]
+    for place in range(size):
+        into.starts[to + place] = lives.starts[at + place]
+        into.ends[to + place] = lives.ends[at + place]
+        into.firsts[to + place] = lives.firsts[at + place]
+        into.stops[to + place] = lives.stops[at + place]
+
+
+@njit(gives_up=True, _nrt=False)
+def move_all(lives, into):  # type: ignore[no-untyped-def]
+    """Move all lists into others that stand one behind the other."""
+    to = 0
+    for which in range(lives.at.size):
+        size = lives.size[which]
+        _copy(lives, lives.at[which], into, to, size)
+        into.at[which], into.size[which], into.room[which] = to, size, size
+        to += size
+    into.used[0] = to
+
+
+@njit(gives_up=True, _nrt=False)
+def forget_all(pattern, lives, clock):  # type: ignore[no-untyped-def]
+    """Drop what no match that is certain after ``clock`` contains."""
+    for partition in range(lives.due.size):
+        _forget(pattern, lives, partition, clock)
+
+
+@njit(_nrt=False)
+def _forget(pattern, lives, partition, clock):  # type: ignore[no-untyped-def]
+    n = pattern.at_least.size
+    for name in range(n):
+        which = partition * n + name
+        at, size = lives.at[which], lives.size[which]
+        if size and lives.ends[at + size - 1] == OPEN:
+            is_long = _later(lives.starts[at + size - 1], pattern.at_most[name]) < clock
+            size -= int(is_long)
+        over = _right(lives.starts, at, at + size, _earlier(clock, pattern.within))
+        if n == 1:
+            over = _own_until(pattern, lives, name, over, at + size, clock)
+        lives.at[which], lives.size[which] = over, size - (over - at)
+        lives.room[which] -= over - at
+
+
+# ---------------------------------------------------------------------------------------------
+# Situations that are over without ever having had a partner are in no match. Without them the join
+# of a pattern whose pairs form a tree hardly ever begins what it cannot end, as in Yannakakis,
+# "Algorithms for acyclic database schemes" (1981).
+
+
+@njit(_nrt=False)
+def _prune(pattern, lives, partition, clock):  # type: ignore[no-untyped-def]
+    """Drop situations that are over since the last time and lack one to be in relation with.
+
+    Twice, the second time backward: one that is dropped may have been the only one of another.
+    """
+    n = pattern.at_least.size
+    for step in range(2 * n):
+        name = step if step < n else 2 * n - 1 - step
+        which = partition * n + name
+        stop = lives.at[which] + lives.size[which]
+        first = _right(lives.ends, lives.at[which], stop, lives.seen[partition])
+        behind = _right(lives.ends, first, stop, clock)
+        to = first
+        for place in range(first, stop):
+            if place >= behind or _has_partners(pattern, lives, partition, name, place):
+                _copy(lives, place, lives, to, 1)
+                to += 1
+        lives.size[which] -= stop - to
+    lives.seen[partition] = clock
+
+
+@njit(_nrt=False)
+def _has_partners(pattern, lives, partition, name, place):  # type: ignore[no-untyped-def]
+    """Tell whether a situation that is over has, or may get, one of each name it is related to."""
+    n = pattern.at_least.size
+    start, end = lives.starts[place], lives.ends[place]
+    for pair in range(pattern.first_pair[name], pattern.first_pair[name + 1]):
+        relations = pattern.relations[pair]
+        if relations & _BEFORE:
+            continue  # one to come may be it
+        which = partition * n + pattern.others[pair]
+        low, high = lives.at[which], lives.at[which] + lives.size[which]
+        low = _left(lives.starts, low, high, _earlier(start, pattern.within))
+        high = _right(lives.starts, low, high, _later(start, pattern.within))
+        low, high, gap_from, gap_to = _related(lives, relations, place, low, high)
+        other = low
+        while other < high:
+            if gap_from <= other < gap_to:
+                other = gap_to
+                continue
+            term = _pair_term(relations, start, end, lives.starts[other], lives.ends[other])
+            if term != OPEN:
+                break
+            other += 1
+        if other >= high:
+            return False
+    return True
+
+
+# ---------------------------------------------------------------------------------------------
+# Matches
+
+
+@njit(gives_up=True, _nrt=False)
+def match(pattern, order, lives, search, partitions, since, clock, found):  # type: ignore[no-untyped-def]
+    """Find the matches of partitions that are certain after ``since`` and by ``clock``.
+
+    A row of ``found`` gets the partition, the instant, and the place of the situation of each name.
+    Return how many partitions are done, how many rows they have, and how many with the next one:
+    if there is no room for these, it can be begun again.
+    """
+    n_found = 0
+    for done in range(partitions.size):
+        partition = partitions[done]
+        _forget(pattern, lives, partition, since)
+        _prune(pattern, lives, partition, clock)
+        needed = _match_one(pattern, order, lives, search, partition, since, clock, found, n_found)
+        if needed > len(found):
+            return done, n_found, needed
+        n_found = needed
+        _forget(pattern, lives, partition, clock)
+    return partitions.size, n_found, n_found
+
+
+@njit(_nrt=False)
+def _match_one(pattern, order, lives, search, partition, since, clock, found, n_found):  # type: ignore[no-untyped-def]
+    """Add the matches of a partition, and note when something may be certain next."""
+    n = pattern.at_least.size
+    due = OPEN
+    for name in range(n):
+        which = partition * n + name
+        at, stop = lives.at[which], lives.at[which] + lives.size[which]
+        first = _own_until(pattern, lives, name, at, stop, since)
+        behind = _own_until(pattern, lives, name, first, stop, clock)
+        for place in range(first, behind):
+            seed = partition, name, place, _own_term(pattern, lives, name, place)
+            n_found = _join(pattern, order, lives, search, seed, found, n_found)
+        if behind < stop:
+            due = min(due, _own_term(pattern, lives, name, behind))
+        if pattern.by_end[name] or not pattern.waits[name]:
+            continue
+        first = _right(lives.ends, at, stop, since)
+        behind = _right(lives.ends, first, stop, clock)
+        for place in range(first, behind):
+            if lives.ends[place] != _own_term(pattern, lives, name, place):
+                seed = partition, name, place, lives.ends[place]
+                n_found = _join(pattern, order, lives, search, seed, found, n_found)
+        if behind < stop:
+            due = min(due, lives.ends[behind])
+    lives.due[partition] = due
+    return n_found
+
+
+@njit(_nrt=False)
+def _join(pattern, order, lives, search, seed, found, n_found):  # type: ignore[no-untyped-def]
+    """Add the matches that are certain at a term of a seed, and not by one defined before it.
+
+    Depth first, each name in its turn: nothing is kept but the places chosen so far.
+    """
+    partition, first_name, first, term = seed
+    n = pattern.at_least.size
+    if not _bounded(pattern, lives, search, partition, term) or first < search.low[first_name]:
+        return n_found
+    search.chosen[first_name] = first
+    search.is_told[0] = term == _own_term(pattern, lives, first_name, first)
+    depth = 0
+    while True:
+        if depth == n - 1:
+            if n_found < len(found):
+                found[n_found, 0], found[n_found, 1] = partition, term
+                for name in range(n):
+                    found[n_found, 2 + name] = search.chosen[name]
+            n_found += 1
+        else:
+            depth += 1
+            _open(pattern, order, lives, search, first_name, depth)
+        while depth > 0 and not _step(pattern, order, lives, search, first_name, term, depth):
+            depth -= 1
+        if depth == 0:
+            return n_found
+
+
+@njit(_nrt=False)
+def _bounded(pattern, lives, search, partition, term):  # type: ignore[no-untyped-def]
+    """Bound the places of each name by WITHIN and by what is certain at the term."""
+    n = pattern.at_least.size
+    since = _earlier(term, pattern.within)
+    for name in range(n):
+        which = partition * n + name
+        low, high = lives.at[which], lives.at[which] + lives.size[which]
+        low = _left(lives.starts, low, high, since)
+        high = _own_until(pattern, lives, name, low, high, term)
+        if low >= high:
+            return False
+        search.low[name], search.high[name] = low, high
+    return True
+
+
+@njit(_nrt=False)
+def _open(pattern, order, lives, search, first_name, depth):  # type: ignore[no-untyped-def]
+    """Begin with the places of the name whose turn it is that fit to those chosen."""
+    name = order.names[first_name, depth]
+    low, high = search.low[name], search.high[name]
+    n_gaps = 0
+    for pair in range(pattern.first_pair[name], pattern.first_pair[name + 1]):
+        other = pattern.others[pair]
+        if order.ranks[first_name, other] >= depth:
+            continue
+        known, relations = search.chosen[other], pattern.inverses[pair]
+        low, high, gap_from, gap_to = _related(lives, relations, known, low, high)
+        if gap_from < gap_to:
+            search.gap_from[depth, n_gaps], search.gap_to[depth, n_gaps] = gap_from, gap_to
+            n_gaps += 1
+    search.place[depth], search.stop[depth], search.n_gaps[depth] = low, high, n_gaps
+
+
+@njit(_nrt=False)
+def _step(pattern, order, lives, search, first_name, term, depth):  # type: ignore[no-untyped-def]
+    """Choose the next place at a depth; return False if there is none."""
+    name = order.names[first_name, depth]
+    place, stop = search.place[depth], search.stop[depth]
+    while place < stop:
+        after = place
+        for gap in range(search.n_gaps[depth]):
+            if search.gap_from[depth, gap] <= after < search.gap_to[depth, gap]:
+                after = search.gap_to[depth, gap]
+        if after > place:
+            place = after
+            continue
+        fits, is_told = _fits(pattern, order, lives, search, first_name, term, depth, place)
+        if fits:
+            search.chosen[name], search.place[depth] = place, place + 1
+            search.is_told[depth] = is_told
+            return True
+        place += 1
+    return False
+
+
+@njit(_nrt=False)
+def _fits(pattern, order, lives, search, first_name, term, depth, place):  # type: ignore[no-untyped-def]
+    """Tell whether a situation fits to those chosen, and whether the seed is what tells.
+
+    A match that several situations make certain at one instant is that of the first of DEFINE.
+    """
+    name = order.names[first_name, depth]
+    is_told = search.is_told[depth - 1]
+    if name < first_name and _own_term(pattern, lives, name, place) == term:
+        return False, is_told
+    start, end = lives.starts[place], lives.ends[place]
+    for pair in range(pattern.first_pair[name], pattern.first_pair[name + 1]):
+        other = pattern.others[pair]
+        if order.ranks[first_name, other] >= depth:
+            continue
+        known = search.chosen[other]
+        at = _pair_term(pattern.relations[pair], start, end, lives.starts[known], lives.ends[known])
+        if at > term:
+            return False, is_told
+        if at == term and max(start, lives.starts[known]) < term:  # an end tells
+            if end == term and name < first_name:
+                return False, is_told
+            if lives.ends[known] == term:
+                if other < first_name:
+                    return False, is_told
+                is_told = is_told or other == first_name
+    return is_told or depth < order.last_waiting[first_name], is_told
