@@ -222,9 +222,15 @@ def _detail_lines(plan: Plan) -> list[str]:
     lines = []
     for key, rows in plan.required.details.items():
         names = list(rows[0])
-        cells = [[NOT_COMPARED if v is None else str(v) for v in row.values()] for row in rows]
+        cells = [[_cell(value) for value in row.values()] for row in rows]
         lines += [key, *_aligned([tuple(names), *map(tuple, cells)], "<" + ">" * (len(names) - 1))]
     return lines
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return NOT_COMPARED if value is None else str(value)
 
 
 def _range_rows(plan: Plan, rows: Position, place: int) -> list[tuple[str, ...]]:

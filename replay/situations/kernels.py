@@ -20,6 +20,9 @@ Bools = npt.NDArray[np.bool_]
 
 FIRST_TIME: Final = -OPEN - 1
 
+SAMPLED: Final = 64
+"""Situations of a list, or twice as many, that tell how many are related to those of another."""
+
 _BEFORE, _MEETS, _MET_BY, _AFTER = (
     allen.BITS[name] for name in ("before", "meets", "met by", "after")
 )
@@ -49,6 +52,8 @@ class Pattern(NamedTuple):
     relations: Ints
     """Those that one may have to the other of a pair."""
     inverses: Ints
+    numbers: Ints
+    """Which pair of the query each is."""
 
 
 class Order(NamedTuple):
@@ -79,6 +84,19 @@ class Lives(NamedTuple):
     ends: Ints
     firsts: Ints
     stops: Ints
+
+
+class Seen(NamedTuple):
+    """What orders are chosen by: counts by name, then by pair."""
+
+    asked: Ints
+    """How many situations were joined with those of a name."""
+    near: Ints
+    """How many of these lay within WITHIN of them, together."""
+    tried: Ints
+    """How many situations of a pair lay within WITHIN of each other."""
+    related: Ints
+    """How many of these had one of the relations."""
 
 
 class Search(NamedTuple):
@@ -358,6 +376,61 @@ def _has_partners(pattern, lives, partition, name, place):  # type: ignore[no-un
 
 
 @njit(gives_up=True, _nrt=False)
+def prepare(pattern, lives, partitions, since, clock):  # type: ignore[no-untyped-def]
+    """Drop what no match of partitions contains that is certain after ``since``."""
+    for partition in partitions:
+        _forget(pattern, lives, partition, since)
+        _prune(pattern, lives, partition, clock)
+
+
+@njit(gives_up=True, _nrt=False)
+def measure(pattern, lives, partitions, left, seen):  # type: ignore[no-untyped-def]
+    """Join up to so many situations with each name they are related to, and count.
+
+    Of each name they are taken evenly from all of a partition.
+    """
+    n = pattern.at_least.size
+    for partition in partitions:
+        for name in range(n):
+            at, size = lives.at[partition * n + name], lives.size[partition * n + name]
+            step = 1 + size // SAMPLED
+            for place in range(at, at + size, step):
+                if left == 0:
+                    return
+                left -= 1
+                for pair in range(pattern.first_pair[name], pattern.first_pair[name + 1]):
+                    _count(pattern, lives, partition, place, pair, seen)
+
+
+@njit(_nrt=False)
+def _count(pattern, lives, partition, known, pair, seen):  # type: ignore[no-untyped-def]
+    """Count the situations of one name that are near a known one, and are related to it."""
+    which = partition * pattern.at_least.size + pattern.others[pair]
+    start, end = lives.starts[known], lives.ends[known]
+    low, high = lives.at[which], lives.at[which] + lives.size[which]
+    low = _left(lives.starts, low, high, _earlier(start, pattern.within))
+    high = _right(lives.starts, low, high, _later(start, pattern.within))
+    relations = pattern.relations[pair]
+    inside = _left(lives.ends, low, high, start)  # behind all that are before it
+    outside = _right(lives.starts, inside, high, end)
+    gap_from = _right(lives.starts, inside, outside, start)
+    gap_to = _left(lives.ends, gap_from, outside, end)
+    related = inside - low if relations & _AFTER else 0
+    related += high - outside if relations & _BEFORE else 0
+    related += gap_to - gap_from if relations & _CONTAINS else 0
+    for place in range(inside, outside):
+        if gap_from <= place < gap_to:
+            continue
+        term = _pair_term(relations, start, end, lives.starts[place], lives.ends[place])
+        related += int(term != OPEN)
+    name, number = pattern.others[pair], pattern.numbers[pair]
+    seen.asked[name] += 1
+    seen.near[name] += high - low
+    seen.tried[number] += high - low
+    seen.related[number] += related
+
+
+@njit(gives_up=True, _nrt=False)
 def match(pattern, order, lives, search, partitions, since, clock, found):  # type: ignore[no-untyped-def]
     """Find the matches of partitions that are certain after ``since`` and by ``clock``.
 
@@ -368,8 +441,6 @@ def match(pattern, order, lives, search, partitions, since, clock, found):  # ty
     n_found = 0
     for done in range(partitions.size):
         partition = partitions[done]
-        _forget(pattern, lives, partition, since)
-        _prune(pattern, lives, partition, clock)
         needed = _match_one(pattern, order, lives, search, partition, since, clock, found, n_found)
         if needed > len(found):
             return done, n_found, needed

@@ -8,7 +8,7 @@ the order of DEFINE whose term is its detection.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +22,22 @@ from replay.situations.kernels import (
     Order,
     Pattern,
     Search,
+    Seen,
     forget_all,
     match,
+    measure,
     move_all,
     note,
+    prepare,
 )
-from replay.situations.order import evaluation_orders
+from replay.situations.order import Ordering
 
 Ints = npt.NDArray[np.int64]
 
-_ROOM_MIN = 256
+MEASURED: Final = 256
+"""After so many changes so many situations are looked at, to see which order is best."""
+
+_ROOM_MIN: Final = 256
 """Situations that there is room for at least."""
 
 
@@ -58,9 +64,11 @@ class Matcher:
     """Keeps the situations that a match may still contain, and finds those that are certain."""
 
     def __init__(self, query: SituationRelation) -> None:
-        self._n = len(query.situations)
+        self._n, self._n_pairs = len(query.situations), len(query.pairs)
         self._pattern = _pattern(query)
-        self._order = _order(self._pattern, evaluation_orders(query))
+        self._ordering = Ordering(query)
+        self._order = _order(self._pattern, self._ordering.names)
+        self._n_changes = 0
         self._search = _search(self._n)
         self._found = np.empty((_ROOM_MIN, self._n + 2), np.int64)
         self._clock = -OPEN
@@ -75,6 +83,7 @@ class Matcher:
         grown = n_partitions - len(self._lives.due)
         if grown > 0:
             self._lives = _grown(self._lives, grown, self._n)
+        self._n_changes += len(changes)
         done = 0
         while (done := note(self._pattern, self._lives, changes, done)) < len(changes):
             self._make_room()
@@ -94,6 +103,17 @@ class Matcher:
         """
         partitions = np.flatnonzero(self._lives.due <= clock)
         since, self._clock = self._clock, clock
+        prepare(self._pattern, self._lives, partitions, since, clock)
+        if self._n > 1 and self._n_changes >= MEASURED:
+            self._measure(partitions)
+        found = self._found_in(partitions, since, clock)
+        places = found[:, 2:]
+        columns = self._lives.starts, self._lives.ends, self._lives.firsts, self._lives.stops
+        matches = Matches(found[:, 0], found[:, 1], *(column[places] for column in columns))
+        return matches.take(np.lexsort((*matches.firsts.T[::-1], matches.detections)))
+
+    def _found_in(self, partitions: Ints, since: int, clock: int) -> Ints:
+        """Return the matches of partitions as `kernels.match` finds them, in no order."""
         pieces = []
         while True:
             done, n, needed = match(
@@ -111,11 +131,19 @@ class Matcher:
             if not len(partitions):
                 break
             self._found = np.empty((2 * needed, self._n + 2), np.int64)
-        found = np.concatenate(pieces)
-        places = found[:, 2:]
-        columns = self._lives.starts, self._lives.ends, self._lives.firsts, self._lives.stops
-        matches = Matches(found[:, 0], found[:, 1], *(column[places] for column in columns))
-        return matches.take(np.lexsort((*matches.firsts.T[::-1], matches.detections)))
+        return np.concatenate(pieces)
+
+    def _measure(self, partitions: Ints) -> None:
+        """See how many situations there are and how they are related, and order by that."""
+        asked, near = np.zeros((2, self._n), np.int64)
+        tried, related = np.zeros((2, self._n_pairs), np.int64)
+        seen = Seen(asked, near, tried, related)
+        measure(self._pattern, self._lives, partitions, MEASURED, seen)
+        if not tried.any():
+            return
+        if self._ordering.see(near / np.maximum(asked, 1), related, tried, self._n_changes):
+            self._order = _order(self._pattern, self._ordering.names)
+        self._n_changes = 0
 
     def first_row(self) -> int:
         """Return the ``seq`` of the first row of the situations that a match may still contain.
@@ -154,22 +182,26 @@ class Matcher:
 def _pattern(query: SituationRelation) -> Pattern:
     """Return what `kernels` asks of situations."""
     n = len(query.situations)
-    pairs: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    for left, right, relations in query.pairs:
-        pairs[left].append((right, relations))
-        pairs[right].append((left, allen.inverse(relations)))
-    listed = [pair for each in pairs for pair in each]
+    pairs: list[list[tuple[int, int, int]]] = [[] for _ in range(n)]
+    for number, (left, right, relations) in enumerate(query.pairs):
+        pairs[left].append((right, relations, number))
+        pairs[right].append((left, allen.inverse(relations), number))
+    listed = np.array([pair for each in pairs for pair in each], np.int64).reshape(-1, 3)
+    others, allowed, numbers = np.ascontiguousarray(listed.T)
     at_most = [one.at_most for one in query.situations]
     return Pattern(
         at_least=np.array([one.at_least or 0 for one in query.situations], np.int64),
         at_most=np.array([OPEN if most is None else most for most in at_most], np.int64),
         by_end=np.array([query.is_final or most is not None for most in at_most]),
-        waits=np.array([any(waits_for_ends(relations) for _, relations in each) for each in pairs]),
+        waits=np.array(
+            [any(waits_for_ends(relations) for _, relations, _ in each) for each in pairs]
+        ),
         within=OPEN if query.within is None else query.within,
         first_pair=np.cumsum([0, *map(len, pairs)]),
-        others=np.array([other for other, _ in listed], np.int64),
-        relations=np.array([relations for _, relations in listed], np.int64),
-        inverses=np.array([allen.inverse(relations) for _, relations in listed], np.int64),
+        others=others,
+        relations=allowed,
+        inverses=np.array([allen.inverse(relations) for relations in allowed.tolist()], np.int64),
+        numbers=numbers,
     )
 
 

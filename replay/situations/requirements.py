@@ -34,6 +34,7 @@ from replay.planning.requirements import Network, Position, Requirements
 from replay.planning.statistics import StreamStatistics
 from replay.situations.constant_blocks import constant_blocks
 from replay.situations.network import UNBOUNDED, Distances, distances
+from replay.situations.order import explained_orders
 
 KEY_KINDS: Final = (DataType.STRING, DataType.INTEGER, DataType.BOOLEAN)
 """Types of columns whose index tells the rows of a partition."""
@@ -100,9 +101,17 @@ def requirements(relation: SituationRelation, stream: StreamStatistics) -> Requi
         symbols=tuple(situation.name for situation in relation.situations),
         columns=frozenset(columns_of_situations(relation)),
         n_predicates=count_predicates(conditions),
-        details={"situations": explained(relation, bounds)},
+        details=details(relation, bounds),
         only_full=only_full,
     )
+
+
+def details(relation: SituationRelation, bounds: Distances) -> dict[str, list[dict[str, Any]]]:
+    """Return what explain tells of situations, and of the orders in which they are looked for."""
+    situations = {"situations": explained(relation, bounds)}
+    if len(relation.situations) == 1:
+        return situations
+    return situations | {"order": explained_orders(relation)}
 
 
 def explained(relation: SituationRelation, bounds: Distances) -> list[dict[str, Any]]:

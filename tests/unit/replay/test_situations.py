@@ -275,6 +275,11 @@ def test_explain_tells_how_far_situations_lie_from_each_other(tmp_path: Path) ->
         {"name": "A", "start_low": 0, "start_high": 0, "reach": 0},
         {"name": "B", "start_low": -10, "start_high": 0, "reach": 10},
     ]
+    # A hundred of each: 100 searches of 4 log2(100) steps, and 449 pairs (3 + 1 + 0.49 %).
+    assert plan["inputs"][0]["order"] == [
+        {"names": ["A", "B"], "cost": 3106.5, "taken": True},
+        {"names": ["B", "A"], "cost": 3106.5, "taken": True},
+    ]
 
 
 @pytest.fixture(scope="module")
