@@ -8,6 +8,7 @@ that come one by one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 import pyarrow as pa
@@ -256,3 +257,21 @@ def test_more_matches_than_there_is_room_for_are_found_anew() -> None:
     assert [(row[1], row[3], row[0]) for row in found] == [
         (first, second, k) for second in b for first, k in sorted((t, k) for t in a for k in (1, 2))
     ]
+
+
+@pytest.mark.parametrize("names", list(permutations("ABC")))
+def test_a_match_that_two_ends_make_certain_is_told_once(names: tuple[str, ...]) -> None:
+    """B [2, 10) and C [2, 10) end inside A [0, 18), whichever is defined first."""
+    rows = seconds({"A": (0, 18), "B": (2, 10), "C": (2, 10)})
+    pattern = "PATTERN A contains B AND A contains C AND B starts;equals;started by C"
+    ((*times, detection),) = ask(rows, f"{define(*names)} {pattern} WITHIN 99")
+    told = {"A": [0, None], "B": [2, 10], "C": [2, 10]}
+    assert (times, detection) == ([time for name in names for time in told[name]], 10)
+
+
+@pytest.mark.parametrize(("within", "expected"), [(3, [(2, 5, 4, None, 5)]), (2, [])])
+def test_another_situation_that_begins_as_one_ends_is_not_taken_for_it(within, expected) -> None:
+    """A [2, 5) overlaps B [4, 9), but is too old by its end, when the next A begins."""
+    told = ((2, 1, 0), (4, 1, 1), (5, 0, 1), (5, 1, 1), (9, 1, 0), (10, 1, 0))
+    rows = [{"t": t, "A": a, "B": b} for t, a, b in told]
+    assert ask(rows, f"{define('A', 'B')} PATTERN A overlaps B WITHIN {within}") == expected
