@@ -1,7 +1,7 @@
 """Temporal patterns over situations: against a scan, DuckDB, pandas, and against themselves.
 
-Goals S1 to S10 of situations, but for Esper (S2), orders (S6) and threads (S9). Times are those of
-all the process' threads.
+Goals S1 to S10 of situations, but for Esper (S2) and threads (S9). Times are those of all the
+process' threads.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import permutations
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import numpy as np
@@ -35,8 +37,11 @@ from benchmarks.stores import kept_store
 from chronicle import Store, StreamSettings
 from datasets import switching, traffic
 from datasets.synthetic import SEED
+from replay.language import bind_query, parse_query
+from replay.language.bound import BoundSelect, SituationRelation
+from replay.situations import matching
 
-PARTS = ("scan", "others", "windows", "many", "index", "slow", "online")
+PARTS = ("scan", "others", "windows", "many", "orders", "index", "slow", "online")
 N_CARS = 1_000
 FINAL = traffic.AGGRESSIVE.format(source="cars", more="EMIT FINAL")
 EARLY = traffic.AGGRESSIVE.format(source="cars", more="")
@@ -182,7 +187,7 @@ def windows(seconds: int, rounds: int) -> Measured:
         "FROM s ORDER BY t DEFINE A AS c0, B AS c1, C AS c2, D AS c3 "
         "PATTERN A starts B AND B before C AND C overlaps D WITHIN {}"
     )
-    spans = (500, 5_000, 50_000)
+    spans = (500, 5_000, 50_000, 100_000)
     ask = partial(replay.query, {"s": table})
     counts = [ask(sql.format(span)).table.num_rows for span in spans]
     sides = [Side(f"WITHIN {span:,}", partial(ask, sql.format(span))) for span in spans]
@@ -213,6 +218,96 @@ def many(seconds: int, rounds: int) -> Measured:
     seen = {f"{t.name}: each, over each of four": t.cpu_s / n / first
             for t, n in zip(timings, (4, 8, 16, 24), strict=True)}  # fmt: skip
     return Measured("S5: 4 to 24 situations, six relations each", seen, timings)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedOrder:
+    """Stands in for `Ordering`: one order for all, behind the situation that is begun with."""
+
+    order: tuple[int, ...]
+
+    def __call__(self, _: SituationRelation) -> FixedOrder:
+        """Return itself: it is the same for all patterns."""
+        return self
+
+    @property
+    def names(self) -> np.ndarray:
+        """Of each situation, in which order the others are looked for."""
+        rows = [[first, *(name for name in self.order if name != first)] for first in self.order]
+        return np.array(sorted(rows))
+
+    def see(self, *_: object) -> bool:
+        """Keep it."""
+        return False
+
+
+def match_alone(changes: np.ndarray, query: SituationRelation, ordering: Any) -> int:
+    """Return how many matches there are, found in stretches of 1,000 s."""
+    n = 0
+    with patch.object(matching, "Ordering", ordering):
+        matcher = matching.Matcher(query)
+    for stretch in np.split(changes, np.flatnonzero(np.diff(changes[:, 3] // 1_000)) + 1):
+        matcher.note(stretch, 1)
+        n += len(matcher.until(int(stretch[-1, 3]) - 1).detections)
+    return n
+
+
+def changes_of(columns: Sequence[np.ndarray], since: int) -> np.ndarray:
+    """Return where booleans of a value a second begin and end to be true: rows of `Change`."""
+    rows = []
+    for name, column in enumerate(columns):
+        at = np.flatnonzero(column[1:] != column[:-1]) + 1
+        zero = np.zeros_like(at)
+        rows.append(np.stack([column[at], zero, zero + name, since + at, since + at], axis=1))
+    listed = np.concatenate(rows)
+    return listed[np.lexsort((listed[:, 0], listed[:, 3]))]
+
+
+def orders(seconds: int, rounds: int) -> Measured:
+    """S6: the order taken against all orders, and as what is frequent changes."""
+
+    def phase(number: int, rarer: tuple[int, int, int]) -> np.ndarray:
+        spans = [((10 * k, 100 * k), (10 * k, 50 * k)) for k in rarer]
+        tables = [
+            switching.generate(seconds, 1, on=on, off=off, seed=SEED + 3 * number + name)
+            for name, (on, off) in enumerate(spans)
+        ]
+        return changes_of([table["c0"].to_numpy() for table in tables], number * seconds)
+
+    phases = [phase(*each) for each in enumerate(((1, 1, 1), (50, 1, 1), (1, 50, 1)))]
+    table = switching.generate(2, 3)
+    seen, timings = {}, []
+    asked = {
+        "Q1": ("A overlaps B AND A overlaps C AND B starts C", phases[:1]),
+        "Q2": ("A overlaps B AND A before C AND B overlaps C", phases[:1]),
+        "Q3": ("A before B AND A before C AND B before C", phases[:1]),
+        "Q3 in 1:1:1, 1:50:50, 50:1:50": ("A before B AND A before C AND B before C", phases),
+    }
+    for name, (pattern, parts) in asked.items():
+        text = f"FROM s ORDER BY t DEFINE A AS c0, B AS c1, C AS c2 PATTERN {pattern} WITHIN 1000"
+        bound = bind_query(parse_query(text), lambda _: (table.schema, None), text=text)
+        assert isinstance(bound, BoundSelect)
+        assert isinstance(bound.source, SituationRelation)
+        everything = np.concatenate(parts)
+        kinds = {"as it is seen": matching.Ordering} | {
+            "".join("ABC"[place] for place in order): FixedOrder(order)
+            for order in permutations(range(3))
+        }
+        counts = {match_alone(everything, bound.source, kind) for kind in kinds.values()}
+        if len(counts) != 1:
+            fail(f"orders of {name} give other numbers of matches: {counts}")
+        sides = [
+            Side(f"{name} {kind} {i}", partial(match_alone, part, bound.source, ordering))
+            for kind, ordering in kinds.items()
+            for i, part in enumerate([everything] if kind == "as it is seen" else parts)
+        ]
+        found = interleave(sides, rounds=rounds)
+        ours, fixed = found[0], found[1:]
+        best = sum(min(t.cpu_s for t in fixed[i :: len(parts)]) for i in range(len(parts)))
+        goal = 1.1 if len(parts) == 1 else 1.05
+        seen[f"{name}, {counts.pop():,} matches: over the best ({goal})"] = ours.cpu_s / best
+        timings += found
+    return Measured("S6: orders", seen, timings)
 
 
 def index(store: Store, rounds: int) -> Measured:
@@ -304,6 +399,7 @@ def main(arguments: list[str] | None = None) -> None:
         "others": lambda: others(store, cars, rounds),
         "windows": lambda: windows(options.switching, rounds),
         "many": lambda: many(options.switching // 10, rounds),
+        "orders": lambda: orders(options.switching // 5, rounds),
         "index": lambda: index(store, rounds),
         "slow": lambda: slow(options.stores, rounds),
         "online": lambda: online(cars),

@@ -34,8 +34,8 @@ from replay.situations.order import Ordering
 
 Ints = npt.NDArray[np.int64]
 
-MEASURED: Final = 256
-"""After so many changes so many situations are looked at, to see which order is best."""
+MEASURED: Final = 1 << 10
+"""After so many changes as many situations at most are looked at, to see which order is best."""
 
 _ROOM_MIN: Final = 256
 """Situations that there is room for at least."""
