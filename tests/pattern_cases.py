@@ -186,10 +186,13 @@ def aggregate_case(seed: int) -> PatternCase:
     clauses.timeouts = ""
     clauses.pattern = clauses.pattern if symbols_in(clauses.pattern) else "A"
     symbols = symbols_in(clauses.pattern)
-    clauses.defines = tuple(
-        f"{symbol} AS {easy(choose, symbol)}" for symbol in symbols if choose.chance(0.8)
-    )
     mapped = [symbol for symbol in symbols if f"!{symbol}" not in clauses.pattern]
+    reads_others = 0.5 if choose.chance(0.5) else 0.0
+    clauses.defines = tuple(
+        f"{symbol} AS {_of_one_other(choose, mapped, reads_others) or easy(choose, symbol)}"
+        for symbol in symbols
+        if choose.chance(0.8)
+    )
     clauses.subset = f"SUBSET U = ({', '.join(mapped[:2])})"
     clauses.measures = tuple(
         choose.pick(_MEASURES).format(choose.pick((*mapped, "U"))) for _ in range(3)
@@ -203,6 +206,23 @@ def aggregate_case(seed: int) -> PatternCase:
     sql = f"SELECT {selected} FROM {source} MATCH_RECOGNIZE ({clauses}){group}"
     return PatternCase(seed, stream, sql, tuple(sorted(choose.some(INDEXED, 1, 4))), planned=False)
 
+
+def _of_one_other(choose: Chooser, mapped: list[str], chance: float) -> str:
+    """Return a condition that reads a row mapped before; empty where it is not to be had."""
+    if not mapped or not choose.chance(chance):
+        return ""
+    text = choose.pick(_READS).format(choose.pick(("a", "x")), choose.pick(mapped))
+    return choose.pick((text, text, f"a >= 1 AND {text}", f"(a = 0 OR {text})"))
+
+
+_READS = (
+    *("{0} < LAST({0}, 1)", "{0} >= LAST({0}, 1)", "{0} <> LAST({0}, 1)", "{0} = LAST({0}, 1)"),
+    *("{0} < LAST({0}, 1)", "{0} > {1}.{0}", "{0} >= FIRST({1}.{0})", "{0} <> FIRST({0})"),
+    *("LAST({1}.{0}, 1) <= {0}", "COALESCE(LAST({0}, 1) > {0}, TRUE)", "s <= LAST(s, 1)"),
+    "(COALESCE(LAST(CLASSIFIER(), 1), '') <> '{1}' OR {0} <= LAST({0}, 1))",
+    "{0} < LAST({0}, 1) AND a + 1 >= LAST(a, 1)",
+)
+"""Conditions that read the row before, one other row or, where both are asked for, two."""
 
 _MEASURES = (
     *("COUNT(*)", "COUNT({0}.*)", "COUNT({0}.x)", "{0}.x", "FIRST({0}.a)", "LAST({0}.a * 2)"),

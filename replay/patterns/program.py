@@ -102,6 +102,7 @@ class MatchProgram:
     """The pattern in semantics other than SQL."""
     masks: MaskPlan
     across: AcrossCode
+    """Conditions across rows by symbol; where they are summed over, by edge of the automaton."""
     states: StateKeys
     shown: IntArray
     """By symbol: the query's symbol it is; further ones stand for a symbol and negations of
@@ -262,7 +263,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
     strategy = None if query.semantics is Semantics.SQL else compile_strategy(query)
     sums = None
     if strategy is not None:
-        sums = to_sums(query, strategy, is_across=bool(len(split.across.code)))
+        sums = to_sums(query, strategy, split.conjuncts)
     return MatchProgram(
         columns=_columns(query, read, sums),
         rows_before=0 if partitioned else max(0, *[-o for o in margins], 0),
@@ -275,7 +276,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         pattern_text=describe(query.pattern, query.symbols),
         strategy=strategy,
         masks=plan_masks(split.local, n_symbols),
-        across=split.across,
+        across=split.across if sums is None or sums.grain is None else sums.grain.across,
         states=states,
         shown=np.array(symbols.shown, dtype=np.int64),
         anchor_codes=_anchor_codes(anchors, query.pattern),
@@ -325,8 +326,7 @@ def why_made(query: BoundPatternQuery) -> str:
     split = split_conditions(
         SymbolConditions(query.symbols, query.defines, own), adjacent=_is_adjacent(query)
     )
-    is_across = bool(len(split.across.code))
-    return why_not_summed(query, compile_strategy(query), is_across=is_across) or ""
+    return why_not_summed(query, compile_strategy(query), split.conjuncts) or ""
 
 
 def _to_match(query: BoundPatternQuery) -> tuple[Pattern, SymbolConditions]:

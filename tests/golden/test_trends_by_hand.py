@@ -185,6 +185,52 @@ def test_down_trends(values: list[int], semantics: str, count: int, longest: int
     assert found == (count, longest)
 
 
+@pytest.mark.parametrize(
+    ("semantics", "within", "count", "rows"),
+    [
+        # All sets of rows but the empty one, a row in half of all sets.
+        ("SKIP TILL ANY", "", 2**130 - 1, 130 * 2**129),
+        # Behind each first row any of the up to 9 that come in time.
+        ("SKIP TILL ANY", "WITHIN 9", 121 * 2**9 + 2**9 - 1, 121 * (2**9 + 9 * 2**8) + 9 * 2**8),
+        # From each row to each later one; n times the trends of n rows, which are 131 - n.
+        ("CONTIGUOUS", "", 130 * 131 // 2, sum(n * (131 - n) for n in range(131))),
+        ("SKIP TILL NEXT", "", 130 * 131 // 2, sum(n * (131 - n) for n in range(131))),
+    ],
+)
+def test_trends_that_no_one_could_enumerate(
+    semantics: str, within: str, count: int, rows: int
+) -> None:
+    sql = (
+        "SELECT CAST(COUNT(*) AS VARCHAR) AS n, CAST(COUNT(U.*) AS VARCHAR) AS rows FROM s "
+        f"MATCH_RECOGNIZE (ORDER BY t PATTERN (S T*) SEMANTICS {semantics} {within} "
+        "SUBSET U = (S, T) DEFINE T AS v < LAST(v, 1))"
+    )
+    table = numbers([-v for v in range(130)])
+    (row,) = replay.query({"s": table}, sql).table.to_pylist()
+    assert row == {"n": str(count), "rows": str(rows)}
+
+
+@pytest.mark.parametrize(
+    ("semantics", "negated", "count"),
+    [
+        # a1 has 2, a3 5: b2 4 6 may stand between. Behind a1: c5 by b2, b4; c7 by b2, b4, b6.
+        # Behind a3: c7 alone, by b4 and b6; c8 is 1, below both.
+        ("SKIP TILL ANY", "", 7),
+        # a1 takes b2, then c5, and a3 b4 c7, over c5 and c8, which it may not take.
+        ("SKIP TILL NEXT", "", 2),
+        # To a1, b4 and b6 are X, which leaves b4 c5 and b6 c7; to a3, b6 is not above.
+        ("SKIP TILL ANY", "!X", 4),
+    ],
+)
+def test_a_row_that_a_later_one_is_measured_by(semantics: str, negated: str, count: int) -> None:
+    stream = trace("a1 b2 a3 b4 c5 b6 c7 c8")
+    table = stream.append_column("x", pa.array([2, 1, 5, 4, 3, 5, 9, 1]))
+    define = f"{letter('A', 'B')}, C AS k = 'c' AND x > A.x, X AS k = 'b' AND x > A.x"
+    pattern = f"A B {negated} C"
+    define = define if negated else define.rsplit(",", 1)[0]
+    assert aggregate("COUNT(*)", table, pattern, semantics, define) == count
+
+
 def test_how_long_a_down_trend_took() -> None:
     # 5 at 1 and 3 at 5 are the ends of the one that takes longest, 5 4 3.
     define = "DEFINE T AS v < LAST(v, 1)"

@@ -496,6 +496,8 @@ class Split:
     local: tuple[tuple[int, Expression], ...]
     """Symbol and condition that reads nothing but the row under test and its neighbours."""
     across: AcrossCode
+    conjuncts: tuple[tuple[Expression, ...], ...]
+    """By symbol, the conditions across rows that ``across`` is compiled from."""
     unconditional: frozenset[int]
     """Symbols that every row satisfies."""
 
@@ -508,8 +510,9 @@ def split_conditions(of: SymbolConditions, *, adjacent: bool) -> Split:
     local: list[tuple[int, Expression]] = []
     compiler = AcrossCompiler(of.symbols, shown=of.shown, adjacent=adjacent)
     named = set()
+    conjuncts: list[tuple[Expression, ...]] = []
     for symbol, define in enumerate(of.defines):
-        across = []
+        across: list[Expression] = []
         shown = of.shown[symbol]
         for conjunct in _conjuncts(define):
             part, anchors = conjunct, _anchors_read(conjunct)
@@ -521,9 +524,11 @@ def split_conditions(of: SymbolConditions, *, adjacent: bool) -> Split:
             else:
                 local.append((symbol, part if anchors <= {CURRENT} else _at_current_row(part)))
             named.add(symbol)
+        conjuncts.append(tuple(across))
         if across:
             compiler.add(symbol, across)
-    return Split(tuple(local), compiler.finish(), frozenset(range(len(of.symbols))) - named)
+    unconditional = frozenset(range(len(of.symbols))) - named
+    return Split(tuple(local), compiler.finish(), tuple(conjuncts), unconditional)
 
 
 def _conjuncts(define: Expression | None) -> list[Expression]:

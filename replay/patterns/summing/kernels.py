@@ -25,7 +25,7 @@ _SUM, _FLAGS, _LEAST = 0, 1, 2
 _EVERY, _LAST, _FIRST, _CLEAR, _LENGTHEN = 1, 2, 3, 4, 5
 _OP_NONE, _OP_BEGIN, _OP_ADD, _OP_MAP, _OP_FINISH, _OP_CLEAR, _OP_PUT = 0, 1, 2, 3, 4, 5, 6
 
-_HIGH = np.uint64(1 << 44)
+HIGH = np.uint64(1 << 44)
 """Before a row, the highest word of a number of runs must be below: a row multiplies by less than
 2**18, the states by the symbols, of which a match that ends brings as much again."""
 
@@ -167,7 +167,7 @@ def _put_best(into, i, at, value, kind):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
-def _merge(into, i, other, j, fields):  # type: ignore[no-untyped-def]
+def merge(into, i, other, j, fields):  # type: ignore[no-untyped-def]
     """Add the runs of a cell to another."""
     for f in range(fields.kind.size):
         kind, at = fields.kind[f], fields.offset[f]
@@ -180,7 +180,7 @@ def _merge(into, i, other, j, fields):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
-def _begin(slots, slot, fields):  # type: ignore[no-untyped-def]
+def begin_run(slots, slot, fields):  # type: ignore[no-untyped-def]
     """Add a run of no row to a cell."""
     for f in range(fields.kind.size):
         rule, at = fields.rule[f], fields.offset[f]
@@ -191,7 +191,7 @@ def _begin(slots, slot, fields):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
-def _map(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-def]
+def map_row(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-def]
     """Map a row in all runs of a cell."""
     if _is_none(slots, slot, 0, fields.words[0]):
         return
@@ -239,18 +239,18 @@ def _see(code, base, row, total, cells, slots, totals, fields, rows, program):  
     for k in range(program.begins[code], program.ends[code]):
         op, a, b = program.steps[k]
         if op == _OP_ADD:
-            _merge(slots, a, cells, base + b, fields)
+            merge(slots, a, cells, base + b, fields)
         elif op == _OP_MAP:
             if fields.kind.size > 1:
-                _map(slots, a, b, row, fields, rows)
+                map_row(slots, a, b, row, fields, rows)
         elif op == _OP_PUT:
-            _merge(cells, base + b, slots, a, fields)
-            is_full = is_full or cells[base + b, top] >= _HIGH
+            merge(cells, base + b, slots, a, fields)
+            is_full = is_full or cells[base + b, top] >= HIGH
         elif op == _OP_FINISH:
-            _merge(totals, total, slots, a, fields)
-            is_full = is_full or totals[total, top] >= _HIGH
+            merge(totals, total, slots, a, fields)
+            is_full = is_full or totals[total, top] >= HIGH
         elif op == _OP_BEGIN:
-            _begin(slots, a, fields)
+            begin_run(slots, a, fields)
         elif op == _OP_NONE:
             for w in range(slots.shape[1]):
                 slots[a, w] = _NONE

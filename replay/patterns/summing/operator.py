@@ -130,8 +130,9 @@ class TrendOperator(RowIntake):
         # The query is over one partition, or none has come.
         self._totals = self._new_cells(0 if program.partition_by else 1)
         self._lanes = _Lanes.none(len(self._totals))
-        n_lanes = 0 if program.within is not None else len(self._totals)
-        self._cells = self._new_cells(n_lanes * self._code.n_states)
+        self._cells = self._new_cells(0)
+        if program.within is None:
+            self._have_lanes(len(self._totals))
 
     def _new_cells(self, n: int) -> Words:
         return np.zeros((n, self._layout.width), np.uint64)
@@ -164,9 +165,12 @@ class TrendOperator(RowIntake):
             assert rows.seq is not None
             self._take(rows.take(np.argsort(rows.seq)))
             self._deferred = []
-        self._cells[:] = 0
+        self._forget_runs()
         self._lanes = _Lanes.none(len(self._totals), len(self._lanes.born))
         self._next_seq = None
+
+    def _forget_runs(self) -> None:
+        self._cells[:] = 0
 
     def _take_stretches(
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
@@ -180,10 +184,8 @@ class TrendOperator(RowIntake):
         if not len(rows):
             return
         self._make_room(int(rows.group.max()) + 1)
-        codes = self._codes_of(rows)
-        operands = self._operands_of(rows)
         times = rows.times if len(rows.times) else np.zeros(0, np.int64)
-        seen = kernels.Rows(codes, rows.group, times, *operands)
+        seen = kernels.Rows(self._codes_of(rows), rows.group, times, *self._operands_of(rows))
         at = 0
         while True:
             check_limits()
@@ -284,14 +286,18 @@ class TrendOperator(RowIntake):
         self._totals = np.concatenate([self._totals, self._new_cells(missing)])
         self._lanes.make_room(len(self._totals))
         if self._program.within is None:
-            more = self._new_cells(missing * self._code.n_states)
-            self._cells = np.concatenate([self._cells, more])
+            self._have_lanes(missing)
 
     def _more_lanes(self) -> None:
         """Have twice the lanes of starts."""
         n_more = max(16, len(self._lanes.born))
         self._lanes.make_lanes(n_more)
-        self._cells = np.concatenate([self._cells, self._new_cells(n_more * self._code.n_states)])
+        self._have_lanes(n_more)
+
+    def _have_lanes(self, n_more: int) -> None:
+        """Have cells for so many more lanes."""
+        more = self._new_cells(n_more * self._code.n_states)
+        self._cells = np.concatenate([self._cells, more])
 
     # -----------------------------------------------------------------------------------------
     # What is read of rows
@@ -344,9 +350,13 @@ class TrendOperator(RowIntake):
     # Numbers
 
     def _is_full(self) -> bool:
-        top = int(self._layout.words[0]) - 1
-        high = np.uint64(1 << 44)
+        top, high = int(self._layout.words[0]) - 1, self._high
         return bool((self._cells[:, top] >= high).any() or (self._totals[:, top] >= high).any())
+
+    @property
+    def _high(self) -> np.uint64:
+        """What the highest word of a number of runs must be below."""
+        return kernels.HIGH
 
     def _change(self, n_words: int, shift: int, times: int = 0) -> None:
         """Give numbers of runs so many words, and sums as many as they then need.
@@ -441,15 +451,21 @@ class TrendOperator(RowIntake):
         self._layout = Layout.of(self._sums, self._n_words, self._shift)
         self._cells, self._totals = arrays["cells"], arrays["totals"]
         self._lanes = _Lanes(*(arrays[f"lanes.{name}"] for name in _Lanes.NAMES))
-        n_lanes = len(self._totals) if self._program.within is None else len(self._lanes.born)
-        shapes = {
-            "cells": (n_lanes * self._code.n_states, self._layout.width),
-            "totals": (len(self._totals), self._layout.width),
-        }
-        for name, shape in shapes.items():
-            if arrays[name].dtype != np.uint64 or arrays[name].shape != shape:
+        for name in ("cells", "totals"):
+            cells = arrays[name]
+            if cells.dtype != np.uint64 or cells.shape != (len(cells), self._layout.width):
                 raise ValueError("the sums of the state are of other lengths or types")
         self._lanes.check(len(self._totals))
+        self._take_cells(arrays)
+
+    @property
+    def _n_lanes(self) -> int:
+        return len(self._totals) if self._program.within is None else len(self._lanes.born)
+
+    def _take_cells(self, arrays: Arrays) -> None:
+        """Take over what tells which runs a cell is of, checked."""
+        if len(arrays["cells"]) != self._n_lanes * self._code.n_states:
+            raise ValueError("the sums of the state are of other lengths or types")
 
 
 class _Lanes:

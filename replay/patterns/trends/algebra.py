@@ -173,17 +173,16 @@ def _why_of_clauses(query: BoundPatternQuery) -> str | None:
 
 
 def _why_of_conditions(query: BoundPatternQuery) -> str | None:
-    """Return why conditions in DEFINE need to be looked at match by match."""
+    """Return why conditions in DEFINE need to be looked at match by match.
+
+    Those that read rows mapped before need not, where no run depends on more than one of them.
+    """
     for name, condition in zip(query.symbols, query.defines, strict=True):
         for part in [] if condition is None else walk(condition):
             if isinstance(part, Aggregate):
                 return f"the condition of {name} aggregates the rows mapped before"
-            if not isinstance(part, Attribute | Classifier):
-                continue
-            if part.offset and query.windows is not None:
+            if isinstance(part, Attribute | Classifier) and part.offset and query.windows:
                 return f"the condition of {name} reads neighbours, which each window has its own of"
-            if part.anchor.kind is not AnchorKind.CURRENT:
-                return f"the condition of {name} reads a row mapped before"
     return None
 
 

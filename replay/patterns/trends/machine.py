@@ -43,6 +43,7 @@ from replay.patterns.trends.algebra import (
     to_summing,
     why_enumerated,
 )
+from replay.patterns.trends.references import EventGrain, to_event_grain
 
 IntArray = npt.NDArray[np.int64]
 
@@ -122,31 +123,42 @@ class Sums:
     first_seq: int | None
     """The field that tells the first row of all matches, where the order of groups depends on it.
     """
+    grain: EventGrain | None
+    """Where conditions read rows mapped before: which row the runs of a cell agree in. None: the
+    type grain, which looks at their state alone."""
 
 
 # ---------------------------------------------------------------------------------------------
 # Which queries it is for
 
 
-def to_sums(query: BoundPatternQuery, code: StrategyCode, *, is_across: bool) -> Sums | None:
+Conditions = tuple[tuple[Expression, ...], ...]
+"""By symbol, the conditions that read other rows of the match, all of which must hold."""
+
+
+def to_sums(query: BoundPatternQuery, code: StrategyCode, across: Conditions) -> Sums | None:
     """Return what is held for a query; None where its matches are made."""
-    if why_not_summed(query, code, is_across=is_across) is not None:
+    if _why_of_query(query, code) is not None:
         return None
-    return _Fields(query).sums
+    grain = to_event_grain(code, query.symbols, across) if any(across) else None
+    return None if isinstance(grain, str) else _Fields(query, grain).sums
 
 
-def why_not_summed(query: BoundPatternQuery, code: StrategyCode, *, is_across: bool) -> str | None:
-    """Return why the matches of a query are made; None: the machine sums over them.
+def why_not_summed(query: BoundPatternQuery, code: StrategyCode, across: Conditions) -> str | None:
+    """Return why the matches of a query are made; None: the machine sums over them."""
+    why = _why_of_query(query, code)
+    if why is not None or not any(across):
+        return why
+    grain = to_event_grain(code, query.symbols, across)
+    return grain if isinstance(grain, str) else None
 
-    ``is_across``: whether conditions look at other rows of the match.
-    """
+
+def _why_of_query(query: BoundPatternQuery, code: StrategyCode) -> str | None:
     why = why_enumerated(query)
     if why is not None:
         return why
     if query.limit is not None:
         return "LIMIT asks for the first of them"
-    if is_across:
-        return "a condition reads another row of the match"
     if code.timeouts or code.conditions.any():
         return "rows behind or before a match decide whether it is one"
     return _why_of_channels(to_summing(query)) or _why_of_keys(query)
@@ -202,7 +214,7 @@ def _why_of_keys(query: BoundPatternQuery) -> str | None:
 class _Fields:
     """Gathers the fields of the cells of a query, each once."""
 
-    def __init__(self, query: BoundPatternQuery) -> None:
+    def __init__(self, query: BoundPatternQuery, grain: EventGrain | None) -> None:
         self._summing = summing = to_summing(query)
         self._values: list[Expression] = []
         self._operands: list[Operand] = []
@@ -225,6 +237,7 @@ class _Fields:
             tuple(self._fields),
             places,
             first_seq,
+            grain,
         )
 
     def _place(self, number: Number) -> tuple[int, ...]:

@@ -54,8 +54,13 @@ def store() -> Iterator[chronicle.Store]:
         ),
         (
             f"SELECT COUNT(*) {OVER_S.replace('D AS', 'D AS x < C.x AND')}",
+            "summed",
+            "",
+        ),
+        (
+            f"SELECT COUNT(*) {OVER_S.replace('D AS', 'D AS x < C.x AND y > A.y AND')}",
             "enumerated",
-            "the condition of D reads a row mapped before",
+            "conditions behind C read 2 rows mapped before, not one",
         ),
     ],
 )

@@ -1,0 +1,218 @@
+"""Sums over every match of a strategy whose conditions read a row mapped before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.operators.packing import State
+from replay.patterns.conditions.across import new_mapped, to_conditions
+from replay.patterns.conditions.kernels import N_FAULTS
+from replay.patterns.program import MatchProgram
+from replay.patterns.row_intake import Arrays
+from replay.patterns.search import Rows
+from replay.patterns.strategies.searches import SEMANTICS
+from replay.patterns.summing import event_kernels, kernels
+from replay.patterns.summing.operator import TrendOperator
+from replay.patterns.trends.references import NEVER
+
+IntArray = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+_CELLS_MIN = 64
+"""Cells that there is room for at first."""
+
+_NOTHING = -1
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What conditions read of rows, by column: of those that are live, and those that come."""
+
+    leaves: IntArray
+    known: Bools
+
+    @classmethod
+    def none(cls, n_leaves: int) -> _Kept:
+        return cls(np.empty((n_leaves, 0), np.int64), np.empty((n_leaves, 0), np.bool_))
+
+    def __len__(self) -> int:
+        return int(self.leaves.shape[1])
+
+    def with_rows(self, rows: Rows) -> _Kept:
+        """Return them with further rows behind."""
+        n = len(self.leaves)
+        leaves = np.concatenate([self.leaves, rows.leaves[:n]], axis=1)
+        return _Kept(leaves, np.concatenate([self.known, rows.known[:n]], axis=1))
+
+    def take(self, columns: IntArray) -> _Kept:
+        return _Kept(self.leaves[:, columns], self.known[:, columns])
+
+
+class EventTrendOperator(TrendOperator):
+    """Sums over every match of one query, by state and live row; see `EventGrain`.
+
+    What conditions read of live rows is kept; what rows are needed for no more is not.
+    """
+
+    kind = "sums over matches by row"
+
+    def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
+        assert program.sums is not None
+        assert program.sums.grain is not None
+        self._grain = program.sums.grain
+        self._live = np.empty(0, np.int64)
+        self._following = np.empty(0, np.int64)
+        self._free = np.array([_NOTHING, 0])
+        self._heads = np.empty(0, np.int64)
+        self._kept = _Kept.none(len(program.across.leaves))
+        self._opens = np.empty(0, np.bool_)
+        super().__init__(program, n_events)
+        self._machine = self._to_machine()
+
+    def _to_machine(self) -> event_kernels.Machine:
+        code, grain = self._code, self._grain
+        symbols = np.left_shift(np.uint64(1), np.arange(code.step.shape[1], dtype=np.uint64))
+        leads: Bools = np.greater_equal(grain.step, 0)
+        negated = np.array(code.negated, np.int64)
+        others = np.arange(code.n_states)[:, None] != code.skip
+        watches = others & (grain.negations != NEVER).any(axis=0)
+        return event_kernels.Machine(
+            step=grain.step,
+            skip=code.skip,
+            ways=np.where(leads, symbols, np.uint64(0)).sum(axis=1, dtype=np.uint64),
+            watched=np.where(watches, symbols[negated], np.uint64(0)).sum(axis=1, dtype=np.uint64),
+            negated=negated,
+            ends=np.diff(code.accepts) > 0,
+            goes_on=np.any(leads, axis=1),
+            conditions=grain.conditions,
+            negations=grain.negations,
+            moves=grain.moves,
+            keeps=grain.keeps,
+            has_live=grain.has_live,
+        )
+
+    # -----------------------------------------------------------------------------------------
+    # Rows
+
+    def _take(self, rows: Rows) -> None:
+        before = self._kept
+        if len(rows):
+            self._kept = before.with_rows(rows)
+        super()._take(rows)
+        columns, places = np.unique(self._live[self._live != _NOTHING], return_inverse=True)
+        self._live[self._live != _NOTHING] = places
+        self._kept = self._kept.take(columns)
+
+    def _codes_of(self, rows: Rows) -> IntArray:
+        """Return the symbols of each row as bits."""
+        asks = self._code.asks_for_start
+        self._opens = self._are_first(rows) if asks else np.zeros(len(rows), np.bool_)
+        return rows.words.view(np.int64)
+
+    def _see(self, at: int, rows: kernels.Rows) -> int:
+        n_states, n_columns = self._code.n_states, len(self._kept)
+        across = (
+            to_conditions(self._grain.across, self._kept.leaves, self._kept.known, self._ranks()),
+            new_mapped(self._grain.across, 1),
+        )
+        room = event_kernels.Room(
+            slots=self._new_cells(n_states),
+            symbols=np.full(n_states, -1),
+            heads=np.full(n_states, _NOTHING),
+            places=np.zeros(n_columns + 1, np.int64),
+            marks=np.zeros(n_columns + 1, np.int64),
+            n_marked=np.zeros(1, np.int64),
+        )
+        cells = event_kernels.Cells(
+            self._cells, self._live, self._following, self._free, self._heads
+        )
+        progress = np.zeros(N_FAULTS + 1, np.int64)
+        settings = SEMANTICS[self._code.semantics], self._high, self._opens
+        where = at, n_columns - len(rows.code)
+        seen = (
+            tuple(self._machine), tuple(cells), tuple(room), self._totals, tuple(self._fields()),
+            tuple(rows), across, progress,
+        )  # fmt: skip
+        within = self._program.within
+        if within is None:
+            reached = int(event_kernels.sum_rows(*where, *settings, *seen))
+        else:
+            lanes = self._lanes.arrays()
+            reached = int(event_kernels.sum_windows(*where, within, *settings, lanes, *seen))
+        self._n_faults += int(progress[N_FAULTS])
+        if reached == at < len(rows.code):
+            self._more_cells()
+        return reached
+
+    # -----------------------------------------------------------------------------------------
+    # Cells
+
+    def _have_lanes(self, n_more: int) -> None:
+        more = np.full(n_more * self._code.n_states, _NOTHING)
+        self._heads = np.concatenate([self._heads, more])
+
+    def _more_cells(self) -> None:
+        """Have twice the cells."""
+        n = len(self._live)
+        n_more = max(_CELLS_MIN, n)
+        links = np.append(np.arange(n + 1, n + n_more), self._free[kernels.FREE])
+        self._following = np.concatenate([self._following, links])
+        self._live = np.concatenate([self._live, np.full(n_more, _NOTHING)])
+        self._cells = np.concatenate([self._cells, self._new_cells(n_more)])
+        self._free = np.array([n, self._free[event_kernels.N_FREE] + n_more])
+
+    def _forget_runs(self) -> None:
+        self._cells, self._live = self._new_cells(0), np.empty(0, np.int64)
+        self._following, self._free = np.empty(0, np.int64), np.array([_NOTHING, 0])
+        self._heads[:] = _NOTHING
+        self._kept = _Kept.none(len(self._kept.leaves))
+
+    @property
+    def _high(self) -> np.uint64:
+        """As all cells may become one."""
+        return kernels.HIGH >> np.uint64(len(self._live).bit_length())
+
+    # -----------------------------------------------------------------------------------------
+    # State
+
+    def state(self) -> State:
+        """Return all that is known, for `take_over`; see ``Operator.state``."""
+        packed = super().state()
+        packed["arrays"] |= {
+            "live": self._live.copy(),
+            "following": self._following.copy(),
+            "free": self._free.copy(),
+            "heads": self._heads.copy(),
+            "kept.leaves": self._kept.leaves.copy(),
+            "kept.known": self._kept.known.copy(),
+        }
+        return packed
+
+    def _take_cells(self, arrays: Arrays) -> None:
+        n, n_leaves = len(self._cells), len(self._grain.across.leaves)
+        n_kept = arrays["kept.leaves"].shape[-1]
+        expected = {
+            "live": (np.int64, (n,), n_kept),
+            "following": (np.int64, (n,), n),
+            "free": (np.int64, (2,), n + 1),
+            "heads": (np.int64, (self._n_lanes * self._code.n_states,), n),
+            "kept.leaves": (np.int64, (n_leaves, n_kept), None),
+            "kept.known": (np.bool_, (n_leaves, n_kept), None),
+        }
+        for name, (dtype, shape, most) in expected.items():
+            array = arrays[name]
+            if array.dtype != dtype or array.shape != shape:
+                raise ValueError("the cells of the state are of other lengths or types")
+            if most is not None and array.size and not -1 <= array.min() <= array.max() < most:
+                raise ValueError("the state has cells or rows that it does not name")
+        self._live, self._following = arrays["live"], arrays["following"]
+        self._free, self._heads = arrays["free"], arrays["heads"]
+        self._kept = _Kept(arrays["kept.leaves"], arrays["kept.known"])
+        links = np.concatenate([self._heads, self._following, self._free[:1]])
+        # Each cell stands in one list: else a loop along it might not end.
+        if (np.bincount(links[links >= 0], minlength=n) != 1).any():
+            raise ValueError("the cells of the state do not follow each other")

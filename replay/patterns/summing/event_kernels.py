@@ -1,0 +1,386 @@
+"""Compiled sums over matches whose future depends on a row: a cell for each state and live row.
+
+The cells of a lane and state are a list: of those whose runs go on, one for each live row. A row
+lets the runs of each map it where the condition of an edge holds. What it makes of them stands in
+`slots`, one for each state, and in lists of cells under way, until every cell has seen the row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from chronicle.compiled import njit
+from replay.patterns.run_end_kernels import is_after
+from replay.patterns.strategies.cross_row_kernels import is_true
+from replay.patterns.strategies.run_kernels import CONTIGUOUS, NEXT, lowest
+from replay.patterns.summing.kernels import FREE, Fields, Rows, begin_run, map_row, merge
+
+IntArray = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+# As in `replay.patterns.trends.references`.
+_NEVER = -2
+_ROW, _KEPT_OR_ROW, _NO_ROW = 0, 2, 3
+
+_NONE = np.uint64(0)
+_ONE = np.uint64(1)
+
+_NOTHING = -1
+"""The place of a run of no row among cells, of what no cell comes behind, and of no live row."""
+
+N_FREE = 1
+"""Place in ``free`` of how many cells are free; the first of them is at `FREE`."""
+
+
+class Machine(NamedTuple):
+    """The automaton; see `EventGrain`."""
+
+    step: npt.NDArray[np.int32]
+    skip: npt.NDArray[np.int32]
+    ways: Words
+    """By state: symbols that lead on."""
+    watched: Words
+    """By state: negations that lead to another."""
+    negated: IntArray
+    ends: Bools
+    """By state: whether a run in it is a match."""
+    goes_on: Bools
+    conditions: IntArray
+    negations: IntArray
+    moves: IntArray
+    keeps: Bools
+    has_live: Bools
+
+
+class Cells(NamedTuple):
+    """Which runs each cell is of; a free one has no live row."""
+
+    numbers: Words
+    live: IntArray
+    """Column of the live row."""
+    following: IntArray
+    """The next of the same list."""
+    free: IntArray
+    heads: IntArray
+    """By lane and state: the first cell."""
+
+
+class Room(NamedTuple):
+    """Working memory for a row, empty before and after it."""
+
+    slots: Words
+    """By state: runs that map the row and have it as their live row, or have none."""
+    symbols: IntArray
+    """By state: the symbol of the row in its slot, -1 where the slot is empty."""
+    heads: IntArray
+    """By state: cells under way to it."""
+    places: IntArray
+    """By live row: its cell in the list at hand, where ``marks`` has the list's number."""
+    marks: IntArray
+    n_marked: IntArray
+    """Lists marked so far."""
+
+
+@njit(_nrt=False)
+def _new_cell(cells):  # type: ignore[no-untyped-def]
+    """Return a free cell, which is empty."""
+    cell = cells.free[FREE]
+    cells.free[FREE] = cells.following[cell]
+    cells.free[N_FREE] -= 1
+    return cell
+
+
+@njit(_nrt=False)
+def _give_back(cell, cells):  # type: ignore[no-untyped-def]
+    """Have a cell that is in no list be free."""
+    for w in range(cells.numbers.shape[1]):
+        cells.numbers[cell, w] = _NONE
+    cells.live[cell] = _NOTHING
+    cells.following[cell] = cells.free[FREE]
+    cells.free[FREE] = cell
+    cells.free[N_FREE] += 1
+
+
+@njit(_nrt=False)
+def _put_under_way(cell, state, room, cells):  # type: ignore[no-untyped-def]
+    """Have a cell come to a state once all have seen the row."""
+    cells.following[cell] = room.heads[state]
+    room.heads[state] = cell
+
+
+@njit(_nrt=False)
+def _add_runs(into, i, cell, cells, fields):  # type: ignore[no-untyped-def]
+    """Add the runs of a cell; without one, that of no row."""
+    if cell == _NOTHING:
+        begin_run(into, i, fields)
+    else:
+        merge(into, i, cells.numbers, cell, fields)
+
+
+@njit(_nrt=False)
+def _go(cell, live, state, symbol, row, total, machine, cells, room, totals, fields, rows):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Let runs map a row; what comes of them is put where it waits."""
+    target = machine.step[state, symbol]
+    move = machine.moves[state, symbol]
+    takes_row = move == _ROW or (move == _KEPT_OR_ROW and live == _NOTHING)
+    if takes_row or not machine.has_live[target]:
+        room.symbols[target] = symbol
+        _add_runs(room.slots, target, cell, cells, fields)
+        return
+    new = _new_cell(cells)
+    _add_runs(cells.numbers, new, cell, cells, fields)
+    map_row(cells.numbers, new, symbol, row, fields, rows)
+    if machine.ends[target]:
+        merge(totals, total, cells.numbers, new, fields)
+    cells.live[new] = _NOTHING if move == _NO_ROW else live
+    _put_under_way(new, target, room, cells)
+
+
+@njit(_nrt=False)
+def _holds(condition, row, live, across, progress):  # type: ignore[no-untyped-def]
+    """Whether a condition holds at a row, by column, behind a live row."""
+    if condition < 0:
+        return condition != _NEVER
+    counts, listed = across[1][0], across[1][1]
+    if counts.size:
+        counts[0] = 0 if live == _NOTHING else 1
+        listed[0, 0] = live
+    return is_true(condition, 0, row, across, progress)
+
+
+@njit(_nrt=False)
+def _pass(state, live, word, column, machine, across, progress):  # type: ignore[no-untyped-def]
+    """State and live row of runs that leave a row unmapped; -1 is no state."""
+    for x in range(machine.negated.size):
+        symbol = machine.negated[x]
+        after = machine.skip[state, x]
+        if word >> np.uint64(symbol) & _ONE == _NONE or after == state:
+            continue
+        there = 0 if live == _NOTHING else 1
+        if not _holds(machine.negations[there, state, x], column, live, across, progress):
+            continue
+        if after < 0 or not machine.goes_on[after]:
+            return -1, live
+        live = live if machine.keeps[state, x] else _NOTHING
+        state = after
+    return state, live
+
+
+@njit(_nrt=False)
+def _scan(lane, word, column, row, total, semantics, machine, cells, room, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Let the cells of a lane see a row."""
+    n_states = machine.ways.size
+    for state in range(2, n_states):
+        ways = word & machine.ways[state]
+        watched = word & machine.watched[state]
+        if semantics != CONTIGUOUS and ways == _NONE and watched == _NONE:
+            continue
+        before = _NOTHING
+        cell = cells.heads[lane * n_states + state]
+        while cell != _NOTHING:
+            behind, live = cells.following[cell], cells.live[cell]
+            there = 0 if live == _NOTHING else 1
+            leads = False
+            rest = ways
+            while rest:
+                symbol = lowest(rest)
+                rest &= rest - _ONE
+                condition = machine.conditions[there, state, symbol]
+                if _holds(condition, column, live, across, progress):
+                    leads = True
+                    _go(cell, live, state, symbol, row, total, machine, cells, room, totals, fields, rows)  # fmt: skip  # noqa: E501
+            after = state
+            if semantics == CONTIGUOUS or (semantics == NEXT and leads):
+                after = -1
+            elif watched:
+                after, live = _pass(state, live, word, column, machine, across, progress)
+            if after == state:
+                before = cell
+            else:
+                if before == _NOTHING:
+                    cells.heads[lane * n_states + state] = behind
+                else:
+                    cells.following[before] = behind
+                if after < 0:
+                    _give_back(cell, cells)
+                else:
+                    cells.live[cell] = live
+                    _put_under_way(cell, after, room, cells)
+            cell = behind
+
+
+@njit(_nrt=False)
+def _begin(state, word, column, row, total, machine, cells, room, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Let runs begin with a row."""
+    rest = word & machine.ways[state]
+    while rest:
+        symbol = lowest(rest)
+        rest &= rest - _ONE
+        if _holds(machine.conditions[0, state, symbol], column, _NOTHING, across, progress):
+            _go(_NOTHING, _NOTHING, state, symbol, row, total, machine, cells, room, totals, fields, rows)  # fmt: skip  # noqa: E501
+
+
+@njit(_nrt=False)
+def _arrive(lane, state, room, cells, fields, high):  # type: ignore[no-untyped-def]
+    """Let cells under way come to a state. Returns whether one may be full."""
+    top = fields.words[0] - 1
+    at = lane * room.symbols.size + state
+    room.n_marked[0] += 1
+    mark = room.n_marked[0]
+    cell = cells.heads[at]
+    while cell != _NOTHING:
+        room.places[cells.live[cell] + 1] = cell
+        room.marks[cells.live[cell] + 1] = mark
+        cell = cells.following[cell]
+    is_full = False
+    cell = room.heads[state]
+    room.heads[state] = _NOTHING
+    while cell != _NOTHING:
+        behind, live = cells.following[cell], cells.live[cell] + 1
+        if room.marks[live] == mark:
+            merge(cells.numbers, room.places[live], cells.numbers, cell, fields)
+            _give_back(cell, cells)
+        else:
+            room.places[live] = cell
+            room.marks[live] = mark
+            cells.following[cell] = cells.heads[at]
+            cells.heads[at] = cell
+        is_full = is_full or cells.numbers[room.places[live], top] >= high
+        cell = behind
+    return is_full
+
+
+@njit(_nrt=False)
+def _settle(lane, column, row, total, machine, cells, room, totals, fields, rows, high):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Let what a row made of runs come to its states. Returns whether a cell may be full."""
+    n_states, top = room.symbols.size, fields.words[0] - 1
+    is_full = False
+    for state in range(2, n_states):
+        if room.heads[state] != _NOTHING:
+            full = _arrive(lane, state, room, cells, fields, high)
+            is_full = is_full or full
+        symbol = room.symbols[state]
+        if symbol < 0:
+            continue
+        room.symbols[state] = -1
+        map_row(room.slots, state, symbol, row, fields, rows)
+        if machine.ends[state]:
+            merge(totals, total, room.slots, state, fields)
+        if machine.goes_on[state]:
+            at = lane * n_states + state
+            cell = _NOTHING if machine.has_live[state] else cells.heads[at]
+            if cell == _NOTHING:
+                cell = _new_cell(cells)
+                cells.live[cell] = column if machine.has_live[state] else _NOTHING
+                cells.following[cell] = cells.heads[at]
+                cells.heads[at] = cell
+            merge(cells.numbers, cell, room.slots, state, fields)
+            is_full = is_full or cells.numbers[cell, top] >= high
+        for w in range(room.slots.shape[1]):
+            room.slots[state, w] = _NONE
+    return is_full or totals[total, top] >= high
+
+
+@njit(_nrt=False)
+def _empty(lane, n_states, cells):  # type: ignore[no-untyped-def]
+    """Let go of all runs of a lane."""
+    for at in range(lane * n_states, (lane + 1) * n_states):
+        cell = cells.heads[at]
+        cells.heads[at] = _NOTHING
+        while cell != _NOTHING:
+            behind = cells.following[cell]
+            _give_back(cell, cells)
+            cell = behind
+
+
+@njit(_nrt=False)
+def _cells_needed(word, lane, following, n_symbols, machine, cells):  # type: ignore[no-untyped-def]
+    """At most how many cells a row may take from those that are free."""
+    n_lanes = 1
+    while lane >= 0 and following.size:
+        n_lanes += 1
+        lane = following[lane]
+    n_mapped = 0
+    for symbol in range(n_symbols):
+        if word >> np.uint64(symbol) & _ONE:
+            n_mapped += 1
+    n_used = cells.live.size - cells.free[N_FREE]
+    return n_lanes * machine.ways.size * (1 + n_mapped) + n_mapped * n_used
+
+
+@njit(_nrt=False)
+def sum_rows(at, before, semantics, high, opens, machine, cells, room, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum without a window, from row ``at`` on, whose column is ``before + at``.
+
+    Partition p has the lane p. Returns the row before which numbers need another word or there need
+    to be more cells, or the end.
+    """
+    machine, cells, room = Machine(*machine), Cells(*cells), Room(*room)
+    fields, rows = Fields(*fields), Rows(*rows)
+    n_symbols = machine.step.shape[1]
+    for row in range(at, rows.code.size):
+        word, lane, column = np.uint64(rows.code[row]), rows.lane[row], before + row
+        if _cells_needed(word, 0, rows.lane[:0], n_symbols, machine, cells) > cells.free[N_FREE]:
+            return row
+        _scan(lane, word, column, row, lane, semantics, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+        begin = 0 if opens[row] else 1
+        _begin(begin, word, column, row, lane, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+        if _settle(lane, column, row, lane, machine, cells, room, totals, fields, rows, high):
+            return row + 1
+    return rows.code.size
+
+
+@njit(_nrt=False)
+def sum_windows(at, before, within, semantics, high, opens, lanes, machine, cells, room, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum within a window from each start, from row ``at`` on: each start has a lane.
+
+    As `sum_rows`; also returns where a row may start another lane and none is free.
+    """
+    machine, cells, room = Machine(*machine), Cells(*cells), Room(*room)
+    fields, rows = Fields(*fields), Rows(*rows)
+    heads, tails, following, born, free = lanes
+    n_states, n_symbols = machine.step.shape
+    for row in range(at, rows.code.size):
+        word, group, time = np.uint64(rows.code[row]), rows.lane[row], rows.times[row]
+        column = before + row
+        begin = 0 if opens[row] else 1
+        begins = word & machine.ways[begin] != _NONE
+        if begins and free[FREE] < 0:
+            return row
+        lane = heads[group]
+        while lane >= 0 and is_after(time, born[lane], within):
+            _empty(lane, n_states, cells)
+            heads[group] = following[lane]
+            if heads[group] < 0:
+                tails[group] = -1
+            following[lane] = free[FREE]
+            free[FREE] = lane
+            lane = heads[group]
+        if _cells_needed(word, lane, following, n_symbols, machine, cells) > cells.free[N_FREE]:
+            return row
+        is_full = False
+        while lane >= 0:
+            _scan(lane, word, column, row, group, semantics, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+            full = _settle(lane, column, row, group, machine, cells, room, totals, fields, rows, high)  # fmt: skip  # noqa: E501
+            is_full = is_full or full
+            lane = following[lane]
+        if begins:
+            lane = free[FREE]
+            free[FREE] = following[lane]
+            following[lane] = -1
+            born[lane] = time
+            if tails[group] >= 0:
+                following[tails[group]] = lane
+            else:
+                heads[group] = lane
+            tails[group] = lane
+            _begin(begin, word, column, row, group, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+            full = _settle(lane, column, row, group, machine, cells, room, totals, fields, rows, high)  # fmt: skip  # noqa: E501
+            is_full = is_full or full
+        if is_full:
+            return row + 1
+    return rows.code.size
