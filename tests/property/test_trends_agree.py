@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from replay.errors import LimitExceededError
 from replay.language import bind, parse_query
 from replay.operators.packing import pack, unpack
 from replay.patterns.program import summed_as_pushed
+from replay.patterns.summing import event_grain
 from replay.patterns.trends.algebra import to_summing, why_enumerated
 from replay.running.summed_patterns import PatternSums
 from tests.helpers import fill_stream
@@ -26,6 +29,13 @@ from tests.pattern_cases import PatternCase, aggregate_case, trend_case
 from tests.plan_cases import strategy_queries
 from tests.property.law import ROWS_MAX, SLOW, answer, assert_plans_agree, comparable
 from tests.strategies import SEEDS, SmallStream, streams
+
+
+@pytest.fixture(autouse=True, scope="module")
+def trees_in_few_rows() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(event_grain, "ROWS_MIN", 1)
+        yield
 
 
 @given(st.one_of(SEEDS.map(trend_case), SEEDS.map(aggregate_case)))

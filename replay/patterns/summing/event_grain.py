@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.operators.packing import State
-from replay.patterns.conditions.across import new_mapped, to_conditions
+from replay.patterns.conditions.across import Conditions, new_mapped, to_conditions
 from replay.patterns.conditions.kernels import N_FAULTS
 from replay.patterns.program import MatchProgram
 from replay.patterns.row_intake import Arrays
@@ -16,7 +16,10 @@ from replay.patterns.search import Rows
 from replay.patterns.strategies.searches import SEMANTICS
 from replay.patterns.summing import event_kernels, kernels
 from replay.patterns.summing.operator import TrendOperator
-from replay.patterns.trends.references import NEVER
+from replay.patterns.summing.tree_kernels import Trees
+from replay.patterns.summing.trees import emptied, no_trees, to_trees
+from replay.patterns.trends.indexes import to_indexes
+from replay.patterns.trends.references import NEVER, Move
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -24,6 +27,9 @@ Bools = npt.NDArray[np.bool_]
 
 _CELLS_MIN = 64
 """Cells that there is room for at first."""
+
+ROWS_MIN = 32
+"""In fewer rows cells are looked at one by one: trees are made anew for each push."""
 
 _NOTHING = -1
 
@@ -34,22 +40,29 @@ class _Kept:
 
     leaves: IntArray
     known: Bools
+    groups: IntArray
+    """Partition of each."""
 
     @classmethod
     def none(cls, n_leaves: int) -> _Kept:
-        return cls(np.empty((n_leaves, 0), np.int64), np.empty((n_leaves, 0), np.bool_))
+        shape = (n_leaves, 0)
+        return cls(np.empty(shape, np.int64), np.empty(shape, np.bool_), np.empty(0, np.int64))
 
     def __len__(self) -> int:
         return int(self.leaves.shape[1])
 
     def with_rows(self, rows: Rows) -> _Kept:
         """Return them with further rows behind."""
+        assert rows.group is not None
         n = len(self.leaves)
-        leaves = np.concatenate([self.leaves, rows.leaves[:n]], axis=1)
-        return _Kept(leaves, np.concatenate([self.known, rows.known[:n]], axis=1))
+        return _Kept(
+            np.concatenate([self.leaves, rows.leaves[:n]], axis=1),
+            np.concatenate([self.known, rows.known[:n]], axis=1),
+            np.concatenate([self.groups, rows.group]),
+        )
 
     def take(self, columns: IntArray) -> _Kept:
-        return _Kept(self.leaves[:, columns], self.known[:, columns])
+        return _Kept(self.leaves[:, columns], self.known[:, columns], self.groups[columns])
 
 
 class EventTrendOperator(TrendOperator):
@@ -72,6 +85,10 @@ class EventTrendOperator(TrendOperator):
         self._opens = np.empty(0, np.bool_)
         super().__init__(program, n_events)
         self._machine = self._to_machine()
+        self._indexes = to_indexes(self._code, self._grain)
+        self._has_trees = program.within is None and bool((self._indexes.leaf >= 0).any())
+        self._conditions: Conditions
+        self._trees: Trees
 
     def _to_machine(self) -> event_kernels.Machine:
         code, grain = self._code, self._grain
@@ -80,6 +97,7 @@ class EventTrendOperator(TrendOperator):
         negated = np.array(code.negated, np.int64)
         others = np.arange(code.n_states)[:, None] != code.skip
         watches = others & (grain.negations != NEVER).any(axis=0)
+        kept = (grain.moves != Move.ROW) & grain.has_live[grain.step]
         return event_kernels.Machine(
             step=grain.step,
             skip=code.skip,
@@ -93,6 +111,7 @@ class EventTrendOperator(TrendOperator):
             moves=grain.moves,
             keeps=grain.keeps,
             has_live=grain.has_live,
+            keeps_rows=bool((kept & leads).any()) or bool(watches.any()),
         )
 
     # -----------------------------------------------------------------------------------------
@@ -109,16 +128,20 @@ class EventTrendOperator(TrendOperator):
 
     def _codes_of(self, rows: Rows) -> IntArray:
         """Return the symbols of each row as bits."""
+        kept, width, across = self._kept, self._layout.width, self._grain.across
+        self._conditions = to_conditions(across, kept.leaves, kept.known, self._ranks())
+        self._trees = no_trees(self._indexes, width)
+        if self._has_trees and len(rows) >= ROWS_MIN:
+            lanes, n_lanes = kept.groups, len(self._totals)
+            self._trees = to_trees(self._indexes, self._conditions, lanes, n_lanes, width)
         asks = self._code.asks_for_start
         self._opens = self._are_first(rows) if asks else np.zeros(len(rows), np.bool_)
         return rows.words.view(np.int64)
 
     def _see(self, at: int, rows: kernels.Rows) -> int:
         n_states, n_columns = self._code.n_states, len(self._kept)
-        across = (
-            to_conditions(self._grain.across, self._kept.leaves, self._kept.known, self._ranks()),
-            new_mapped(self._grain.across, 1),
-        )
+        across = self._conditions, new_mapped(self._grain.across, 1)
+        self._trees = emptied(self._trees, self._layout.width)
         room = event_kernels.Room(
             slots=self._new_cells(n_states),
             symbols=np.full(n_states, -1),
@@ -134,8 +157,8 @@ class EventTrendOperator(TrendOperator):
         settings = SEMANTICS[self._code.semantics], self._high, self._opens
         where = at, n_columns - len(rows.code)
         seen = (
-            tuple(self._machine), tuple(cells), tuple(room), self._totals, tuple(self._fields()),
-            tuple(rows), across, progress,
+            tuple(self._machine), tuple(cells), tuple(room), tuple(self._trees), self._totals,
+            tuple(self._fields()), tuple(rows), across, progress,
         )  # fmt: skip
         within = self._program.within
         if within is None:
@@ -145,7 +168,9 @@ class EventTrendOperator(TrendOperator):
             reached = int(event_kernels.sum_windows(*where, within, *settings, lanes, *seen))
         self._n_faults += int(progress[N_FAULTS])
         if reached == at < len(rows.code):
-            self._more_cells()
+            # With trees there is a cell for each value, of which every row may have another.
+            has_trees = bool((self._trees.number >= 0).any())
+            self._more_cells(len(rows.code) - at if has_trees else 0)
         return reached
 
     # -----------------------------------------------------------------------------------------
@@ -155,10 +180,10 @@ class EventTrendOperator(TrendOperator):
         more = np.full(n_more * self._code.n_states, _NOTHING)
         self._heads = np.concatenate([self._heads, more])
 
-    def _more_cells(self) -> None:
-        """Have twice the cells."""
+    def _more_cells(self, n_least: int) -> None:
+        """Have twice the cells, and so many more at least."""
         n = len(self._live)
-        n_more = max(_CELLS_MIN, n)
+        n_more = max(_CELLS_MIN, n, n_least)
         links = np.append(np.arange(n + 1, n + n_more), self._free[kernels.FREE])
         self._following = np.concatenate([self._following, links])
         self._live = np.concatenate([self._live, np.full(n_more, _NOTHING)])
@@ -189,6 +214,7 @@ class EventTrendOperator(TrendOperator):
             "heads": self._heads.copy(),
             "kept.leaves": self._kept.leaves.copy(),
             "kept.known": self._kept.known.copy(),
+            "kept.groups": self._kept.groups.copy(),
         }
         return packed
 
@@ -202,6 +228,7 @@ class EventTrendOperator(TrendOperator):
             "heads": (np.int64, (self._n_lanes * self._code.n_states,), n),
             "kept.leaves": (np.int64, (n_leaves, n_kept), None),
             "kept.known": (np.bool_, (n_leaves, n_kept), None),
+            "kept.groups": (np.int64, (n_kept,), len(self._totals)),
         }
         for name, (dtype, shape, most) in expected.items():
             array = arrays[name]
@@ -211,7 +238,7 @@ class EventTrendOperator(TrendOperator):
                 raise ValueError("the state has cells or rows that it does not name")
         self._live, self._following = arrays["live"], arrays["following"]
         self._free, self._heads = arrays["free"], arrays["heads"]
-        self._kept = _Kept(arrays["kept.leaves"], arrays["kept.known"])
+        self._kept = _Kept(*(arrays[f"kept.{name}"] for name in ("leaves", "known", "groups")))
         links = np.concatenate([self._heads, self._following, self._free[:1]])
         # Each cell stands in one list: else a loop along it might not end.
         if (np.bincount(links[links >= 0], minlength=n) != 1).any():

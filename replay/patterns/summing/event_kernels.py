@@ -13,10 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from chronicle.compiled import njit
+from replay.patterns.conditions.kernels import holds
 from replay.patterns.run_end_kernels import is_after
-from replay.patterns.strategies.cross_row_kernels import is_true
 from replay.patterns.strategies.run_kernels import CONTIGUOUS, NEXT, lowest
-from replay.patterns.summing.kernels import FREE, Fields, Rows, begin_run, map_row, merge
+from replay.patterns.summing.kernels import (
+    FREE,
+    Fields,
+    Rows,
+    begin_run,
+    map_row,
+    merge,
+    merge_at_once,
+)
+from replay.patterns.summing.tree_kernels import Trees, add_to_trees, ask
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -54,6 +63,8 @@ class Machine(NamedTuple):
     moves: IntArray
     keeps: Bools
     has_live: Bools
+    keeps_rows: bool
+    """Whether runs keep a live row where they come to another state, or map a row."""
 
 
 class Cells(NamedTuple):
@@ -121,7 +132,7 @@ def _add_runs(into, i, cell, cells, fields):  # type: ignore[no-untyped-def]
         merge(into, i, cells.numbers, cell, fields)
 
 
-@njit(_nrt=False)
+@njit(_nrt=False, forceinline=True)
 def _go(cell, live, state, symbol, row, total, machine, cells, room, totals, fields, rows):  # type: ignore[no-untyped-def]  # fmt: skip
     """Let runs map a row; what comes of them is put where it waits."""
     target = machine.step[state, symbol]
@@ -140,16 +151,18 @@ def _go(cell, live, state, symbol, row, total, machine, cells, room, totals, fie
     _put_under_way(new, target, room, cells)
 
 
-@njit(_nrt=False)
+@njit(_nrt=False, forceinline=True)
 def _holds(condition, row, live, across, progress):  # type: ignore[no-untyped-def]
     """Whether a condition holds at a row, by column, behind a live row."""
     if condition < 0:
         return condition != _NEVER
-    counts, listed = across[1][0], across[1][1]
+    conds, mapped = across
+    code, symbols, _, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls = conds
+    counts, listed, totals_i, totals_f, path, stack_i, stack_f, stack_ok = mapped
     if counts.size:
         counts[0] = 0 if live == _NOTHING else 1
         listed[0, 0] = live
-    return is_true(condition, 0, row, across, progress)
+    return holds(condition, 0, row, 0, code, symbols, totals, const_i, const_f, leaf_i, leaf_f, leaf_ok, calls, counts, listed, totals_i, totals_f, path, stack_i, stack_f, stack_ok, progress)  # fmt: skip  # noqa: E501
 
 
 @njit(_nrt=False)
@@ -170,14 +183,75 @@ def _pass(state, live, word, column, machine, across, progress):  # type: ignore
     return state, live
 
 
+@njit(_nrt=False, forceinline=True)
+def _ask(state, lane, ways, column, machine, cells, room, trees, fields, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Let the cells of a state map a row, found by the value of their live row."""
+    while ways:
+        symbol = lowest(ways)
+        ways &= ways - _ONE
+        by, asked = trees.by[state, symbol], trees.asked[state, symbol]
+        condition = machine.conditions[1, state, symbol]
+        if asked < 0 and not _holds(condition, column, _NOTHING, across, progress):
+            continue
+        target = machine.step[state, symbol]
+        tree = trees.number[state]
+        if ask(tree, lane, column, by, asked, trees, room.slots, target, cells.numbers, fields):
+            room.symbols[target] = symbol
+
+
+@njit(_nrt=False, forceinline=True)
+def _keep(state, lane, column, other, j, trees, cells, fields):  # type: ignore[no-untyped-def]
+    """Add runs to the cell that has the value of a row, and to trees. Returns the cell."""
+    place = add_to_trees(trees.number[state], lane, column, trees, other, j, fields)
+    cell = trees.cells[place]
+    if cell == _NOTHING:
+        cell = _new_cell(cells)
+        cells.live[cell] = column
+        trees.cells[place] = cell
+        at = lane * trees.number.size + state
+        cells.following[cell] = cells.heads[at]
+        cells.heads[at] = cell
+    merge_at_once(cells.numbers, cell, other, j, fields)
+    return cell
+
+
 @njit(_nrt=False)
-def _scan(lane, word, column, row, total, semantics, machine, cells, room, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def _plant(n_lanes, trees, cells, fields):  # type: ignore[no-untyped-def]
+    """Have all cells there are in trees, one for each value."""
+    n_states = trees.number.size
+    for state in range(n_states):
+        if trees.number[state] < 0:
+            continue
+        for lane in range(n_lanes):
+            at = lane * n_states + state
+            cell = cells.heads[at]
+            cells.heads[at] = _NOTHING
+            while cell != _NOTHING:
+                behind, live = cells.following[cell], cells.live[cell]
+                place = add_to_trees(
+                    trees.number[state], lane, live, trees, cells.numbers, cell, fields
+                )
+                if trees.cells[place] == _NOTHING:
+                    trees.cells[place] = cell
+                    cells.following[cell] = cells.heads[at]
+                    cells.heads[at] = cell
+                else:
+                    merge(cells.numbers, trees.cells[place], cells.numbers, cell, fields)
+                    _give_back(cell, cells)
+                cell = behind
+
+
+@njit(_nrt=False, forceinline=True)
+def _scan(lane, word, column, row, total, semantics, machine, cells, room, trees, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Let the cells of a lane see a row."""
     n_states = machine.ways.size
     for state in range(2, n_states):
         ways = word & machine.ways[state]
         watched = word & machine.watched[state]
         if semantics != CONTIGUOUS and ways == _NONE and watched == _NONE:
+            continue
+        if trees.number[state] >= 0:
+            _ask(state, lane, ways, column, machine, cells, room, trees, fields, across, progress)
             continue
         before = _NOTHING
         cell = cells.heads[lane * n_states + state]
@@ -213,7 +287,7 @@ def _scan(lane, word, column, row, total, semantics, machine, cells, room, total
             cell = behind
 
 
-@njit(_nrt=False)
+@njit(_nrt=False, forceinline=True)
 def _begin(state, word, column, row, total, machine, cells, room, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Let runs begin with a row."""
     rest = word & machine.ways[state]
@@ -225,9 +299,20 @@ def _begin(state, word, column, row, total, machine, cells, room, totals, fields
 
 
 @njit(_nrt=False)
-def _arrive(lane, state, room, cells, fields, high):  # type: ignore[no-untyped-def]
+def _arrive(lane, state, room, trees, cells, fields, high):  # type: ignore[no-untyped-def]
     """Let cells under way come to a state. Returns whether one may be full."""
     top = fields.words[0] - 1
+    if trees.number[state] >= 0:
+        is_full = False
+        cell = room.heads[state]
+        room.heads[state] = _NOTHING
+        while cell != _NOTHING:
+            behind, live = cells.following[cell], cells.live[cell]
+            kept = _keep(state, lane, live, cells.numbers, cell, trees, cells, fields)
+            _give_back(cell, cells)
+            is_full = is_full or cells.numbers[kept, top] >= high
+            cell = behind
+        return is_full
     at = lane * room.symbols.size + state
     room.n_marked[0] += 1
     mark = room.n_marked[0]
@@ -254,14 +339,14 @@ def _arrive(lane, state, room, cells, fields, high):  # type: ignore[no-untyped-
     return is_full
 
 
-@njit(_nrt=False)
-def _settle(lane, column, row, total, machine, cells, room, totals, fields, rows, high):  # type: ignore[no-untyped-def]  # fmt: skip
+@njit(_nrt=False, forceinline=True)
+def _settle(lane, column, row, total, machine, cells, room, trees, totals, fields, rows, high):  # type: ignore[no-untyped-def]  # fmt: skip
     """Let what a row made of runs come to its states. Returns whether a cell may be full."""
     n_states, top = room.symbols.size, fields.words[0] - 1
     is_full = False
     for state in range(2, n_states):
         if room.heads[state] != _NOTHING:
-            full = _arrive(lane, state, room, cells, fields, high)
+            full = _arrive(lane, state, room, trees, cells, fields, high)
             is_full = is_full or full
         symbol = room.symbols[state]
         if symbol < 0:
@@ -270,7 +355,10 @@ def _settle(lane, column, row, total, machine, cells, room, totals, fields, rows
         map_row(room.slots, state, symbol, row, fields, rows)
         if machine.ends[state]:
             merge(totals, total, room.slots, state, fields)
-        if machine.goes_on[state]:
+        if trees.number[state] >= 0:
+            cell = _keep(state, lane, column, room.slots, state, trees, cells, fields)
+            is_full = is_full or cells.numbers[cell, top] >= high
+        elif machine.goes_on[state]:
             at = lane * n_states + state
             cell = _NOTHING if machine.has_live[state] else cells.heads[at]
             if cell == _NOTHING:
@@ -297,7 +385,7 @@ def _empty(lane, n_states, cells):  # type: ignore[no-untyped-def]
             cell = behind
 
 
-@njit(_nrt=False)
+@njit(_nrt=False, forceinline=True)
 def _cells_needed(word, lane, following, n_symbols, machine, cells):  # type: ignore[no-untyped-def]
     """At most how many cells a row may take from those that are free."""
     n_lanes = 1
@@ -308,40 +396,43 @@ def _cells_needed(word, lane, following, n_symbols, machine, cells):  # type: ig
     for symbol in range(n_symbols):
         if word >> np.uint64(symbol) & _ONE:
             n_mapped += 1
-    n_used = cells.live.size - cells.free[N_FREE]
+    n_used = cells.live.size - cells.free[N_FREE] if machine.keeps_rows else 0
     return n_lanes * machine.ways.size * (1 + n_mapped) + n_mapped * n_used
 
 
 @njit(_nrt=False)
-def sum_rows(at, before, semantics, high, opens, machine, cells, room, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def sum_rows(at, before, semantics, high, opens, machine, cells, room, trees, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum without a window, from row ``at`` on, whose column is ``before + at``.
 
     Partition p has the lane p. Returns the row before which numbers need another word or there need
     to be more cells, or the end.
     """
     machine, cells, room = Machine(*machine), Cells(*cells), Room(*room)
-    fields, rows = Fields(*fields), Rows(*rows)
+    fields, rows, trees = Fields(*fields), Rows(*rows), Trees(*trees)
+    _plant(cells.heads.size // machine.ways.size, trees, cells, fields)
     n_symbols = machine.step.shape[1]
     for row in range(at, rows.code.size):
         word, lane, column = np.uint64(rows.code[row]), rows.lane[row], before + row
         if _cells_needed(word, 0, rows.lane[:0], n_symbols, machine, cells) > cells.free[N_FREE]:
             return row
-        _scan(lane, word, column, row, lane, semantics, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+        _scan(lane, word, column, row, lane, semantics, machine, cells, room, trees, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
         begin = 0 if opens[row] else 1
         _begin(begin, word, column, row, lane, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
-        if _settle(lane, column, row, lane, machine, cells, room, totals, fields, rows, high):
+        if _settle(
+            lane, column, row, lane, machine, cells, room, trees, totals, fields, rows, high
+        ):
             return row + 1
     return rows.code.size
 
 
 @njit(_nrt=False)
-def sum_windows(at, before, within, semantics, high, opens, lanes, machine, cells, room, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def sum_windows(at, before, within, semantics, high, opens, lanes, machine, cells, room, trees, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum within a window from each start, from row ``at`` on: each start has a lane.
 
     As `sum_rows`; also returns where a row may start another lane and none is free.
     """
     machine, cells, room = Machine(*machine), Cells(*cells), Room(*room)
-    fields, rows = Fields(*fields), Rows(*rows)
+    fields, rows, trees = Fields(*fields), Rows(*rows), Trees(*trees)
     heads, tails, following, born, free = lanes
     n_states, n_symbols = machine.step.shape
     for row in range(at, rows.code.size):
@@ -364,8 +455,8 @@ def sum_windows(at, before, within, semantics, high, opens, lanes, machine, cell
             return row
         is_full = False
         while lane >= 0:
-            _scan(lane, word, column, row, group, semantics, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
-            full = _settle(lane, column, row, group, machine, cells, room, totals, fields, rows, high)  # fmt: skip  # noqa: E501
+            _scan(lane, word, column, row, group, semantics, machine, cells, room, trees, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+            full = _settle(lane, column, row, group, machine, cells, room, trees, totals, fields, rows, high)  # fmt: skip  # noqa: E501
             is_full = is_full or full
             lane = following[lane]
         if begins:
@@ -379,7 +470,7 @@ def sum_windows(at, before, within, semantics, high, opens, lanes, machine, cell
                 heads[group] = lane
             tails[group] = lane
             _begin(begin, word, column, row, group, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
-            full = _settle(lane, column, row, group, machine, cells, room, totals, fields, rows, high)  # fmt: skip  # noqa: E501
+            full = _settle(lane, column, row, group, machine, cells, room, trees, totals, fields, rows, high)  # fmt: skip  # noqa: E501
             is_full = is_full or full
         if is_full:
             return row + 1

@@ -146,7 +146,7 @@ def _add_product(into, i, begin, words, value, shift, other, j, factor, n_words)
 
 
 @njit(_nrt=False)
-def _is_none(cells, i, begin, words):  # type: ignore[no-untyped-def]
+def is_none(cells, i, begin, words):  # type: ignore[no-untyped-def]
     """Whether a number that counts runs is none."""
     for w in range(begin, begin + words):  # noqa: SIM110 - Numba compiles no generator
         if cells[i, w] != _NONE:
@@ -179,6 +179,22 @@ def merge(into, i, other, j, fields):  # type: ignore[no-untyped-def]
             _put_best(into, i, at, np.int64(other[j, at + 1]), kind)
 
 
+@njit(_nrt=False, forceinline=True)
+def merge_at_once(into, i, other, j, fields):  # type: ignore[no-untyped-def]
+    """Do what `merge` does, within the caller where runs are but counted."""
+    if fields.kind.size > 1:
+        merge(into, i, other, j, fields)
+        return
+    carry = _NONE
+    for w in range(fields.words[0]):
+        more = other[j, w]
+        part = into[i, w] + more
+        over = part < more
+        whole = part + carry
+        into[i, w] = whole
+        carry = _ONE if over or whole < carry else _NONE
+
+
 @njit(_nrt=False)
 def begin_run(slots, slot, fields):  # type: ignore[no-untyped-def]
     """Add a run of no row to a cell."""
@@ -193,7 +209,7 @@ def begin_run(slots, slot, fields):  # type: ignore[no-untyped-def]
 @njit(_nrt=False)
 def map_row(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-def]
     """Map a row in all runs of a cell."""
-    if _is_none(slots, slot, 0, fields.words[0]):
+    if is_none(slots, slot, 0, fields.words[0]):
         return
     for f in range(1, fields.kind.size):
         rule, at = fields.rule[f], fields.offset[f]
@@ -213,7 +229,7 @@ def map_row(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-
         factor = 0
         if rule == _FIRST:
             factor = fields.waits[f]
-            if _is_none(slots, slot, fields.offset[factor], fields.words[factor]):
+            if is_none(slots, slot, fields.offset[factor], fields.words[factor]):
                 continue
         if kind == _SUM:
             shift = rows.shifts[operand, row]

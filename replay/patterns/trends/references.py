@@ -92,6 +92,8 @@ class EventGrain:
     """By state and negation: whether runs that go to another state there keep their live row."""
     has_live: npt.NDArray[np.bool_]
     """By state: whether the future of its runs depends on a row."""
+    may_miss: npt.NDArray[np.bool_]
+    """By state: whether that row may not be there."""
     edges: tuple[Told, ...]
     """Each once."""
 
@@ -399,6 +401,13 @@ class _Analysis:
             moves=self._moves(),
             keeps=self._keeps(),
             has_live=np.array([live is not None for live in self._live], np.bool_),
+            may_miss=np.array(
+                [
+                    live is not None and not facts[live].exists
+                    for live, facts in zip(self._live, self._facts, strict=True)
+                ],
+                np.bool_,
+            ),
             edges=tuple(edges),
         )
 

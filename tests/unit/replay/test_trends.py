@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import chronicle
 import replay
 from chronicle import StreamSettings
 from replay.errors import NotSupportedError
+from replay.patterns.summing import event_grain
 from tests.memory_stream import memory_store
 
 EVENTS = pa.table(
@@ -139,3 +141,33 @@ def test_numbers_beyond_64_bits_are_exact_or_an_error_further_out(
     else:
         answer = replay.query(store, sql).table
         assert [tuple(row.values()) for row in answer.to_pylist()] == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "values"),
+    [
+        ("x {} LAST(x, 1)", [3, 1, 2, None, 3, 1, 0, 2, 2, 4, 1, 3] * 4),
+        ("x {} LAST(y, 1)", [0.5, math.nan, -0.0, 0.0, 2.5, None, math.inf, -1.5, 0.5, 7.0] * 5),
+        ("x {} LAST(y, 1)", [*"bcabca", None, *"dzbb", ""] * 4),
+    ],
+)
+def test_cells_by_tree_are_those_that_are_looked_at_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, condition: str, values: list[object]
+):
+    n = len(values)
+    table = pa.table(
+        {"t": range(n), "x": values, "y": values[::-1], "g": [k % 3 for k in range(n)]}
+    )
+    for op in ("<", "<=", ">", ">=", "=", "<>"):
+        define = condition.format(op)
+        least = "" if isinstance(values[0], str) else ", MIN(T.y) AS least, MAX(S.x) AS most"
+        sql = (
+            f"SELECT g, CAST(COUNT(*) AS VARCHAR) AS n, MAX(k) AS longest{least} FROM s "
+            "MATCH_RECOGNIZE (PARTITION BY g ORDER BY t MEASURES COUNT(*) AS k PATTERN (S T* E?) "
+            f"SEMANTICS SKIP TILL ANY DEFINE T AS {define}) GROUP BY g"
+        )
+        answers = []
+        for rows_min in (1, 10**9):
+            monkeypatch.setattr(event_grain, "ROWS_MIN", rows_min)
+            answers.append(replay.query({"s": table}, sql).table.to_pylist())
+        assert answers[0] == answers[1], op
