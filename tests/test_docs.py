@@ -219,7 +219,10 @@ def test_keys_of_an_analysis_are_those_of_the_documents(demo_store):
     store = open_store(demo_store)
     stats = replay.query(store, ROBBERY_TO_CAR_THEFT).stats
     stats["steps"].sort(key=lambda step: step["left"] is None)
-    of_matches = "SELECT COUNT(*) FROM crimes MATCH_RECOGNIZE (PATTERN (A) SEMANTICS CONTIGUOUS)"
+    of_matches = (
+        "SELECT COUNT(*) FROM crimes MATCH_RECOGNIZE (PATTERN (A B) SEMANTICS CONTIGUOUS "
+        "DEFINE B AS district = A.district)"
+    )
     stats["aggregation"] = replay.explain(store, of_matches).to_dict()["aggregation"]
     found = set(keys(stats))
     planning = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")

@@ -24,6 +24,7 @@ from replay.patterns.matches import Matches
 from replay.patterns.measures import answer_counts, answer_parts
 from replay.patterns.program import MatchProgram, summed_in_windows, why_made
 from replay.patterns.trends.algebra import Summing
+from replay.patterns.trends.indexes import told_edges
 from replay.planning.requirements import Aggregation
 from replay.planning.row_spans import RowSpans
 
@@ -115,7 +116,12 @@ def aggregation_of(
     if query.windows is not None:
         program = summed_in_windows(query)
     if program is not None and program.sums is not None:
-        return Aggregation("summed", "")
+        code, grain = program.strategy, program.sums.grain
+        if grain is None or code is None:
+            return Aggregation("summed", "", "type")
+        return Aggregation(
+            "summed", "", "event", told_edges(code, grain, program.within, query.symbols)
+        )
     return Aggregation("enumerated", why_made(query))
 
 

@@ -59,7 +59,12 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
 def _aggregation(plan: Plan) -> Json:
     """Return how aggregates over all matches are found, where there are any."""
     told = plan.required.aggregation
-    return {} if told is None else {"aggregation": {"way": told.way, "why": told.why}}
+    if told is None:
+        return {}
+    keys = ("from", "to", "condition", "by")
+    edges = [dict(zip(keys, edge, strict=True)) for edge in told.edges]
+    found = {"way": told.way, "why": told.why, "grain": told.grain, "edges": edges}
+    return {"aggregation": found}
 
 
 def _aggregation_lines(plan: Plan) -> list[str]:
@@ -67,7 +72,11 @@ def _aggregation_lines(plan: Plan) -> list[str]:
     if told is None:
         return []
     if told.way == "summed":
-        return ["matches   are summed, none of them is made"]
+        lines = ["matches   are summed, none of them is made"]
+        for before, symbol, condition, by in told.edges:
+            words = f"{before or 'begin'} to {symbol} where {condition}, by {by}"
+            lines.append(f"          {words}")
+        return lines
     return [f"matches   are made: {told.why}; there can be exponentially many"]
 
 

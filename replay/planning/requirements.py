@@ -39,6 +39,12 @@ class Aggregation:
     """``summed``: no match is made; ``enumerated``: all are."""
     why: str
     """In words that go on from "matches are made:"; empty where they are summed."""
+    grain: str | None = None
+    """Where they are summed, what partial matches in one cell have in common: ``type``, the state
+    alone, or ``event``, a row that conditions read, too."""
+    edges: tuple[tuple[str | None, str, str, str], ...] = ()
+    """Of the grain ``event``: symbol of the row before (None: a match begins), symbol, condition,
+    and how the cells that satisfy it are found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,8 @@ class EventTrendOperator(TrendOperator):
         self._opens = np.empty(0, np.bool_)
         super().__init__(program, n_events)
         self._machine = self._to_machine()
-        self._indexes = to_indexes(self._code, self._grain)
-        self._has_trees = program.within is None and bool((self._indexes.leaf >= 0).any())
+        self._indexes = to_indexes(self._code, self._grain, program.within)
+        self._has_trees = bool((self._indexes.leaf >= 0).any())
         self._conditions: Conditions
         self._trees: Trees
 

@@ -17,7 +17,7 @@ from replay.language.bound import Semantics
 from replay.patterns.automaton import StrategyCode
 from replay.patterns.conditions import kernels as conditions
 from replay.patterns.conditions.across import AcrossCode
-from replay.patterns.trends.references import NEVER, EventGrain, Move
+from replay.patterns.trends.references import NEVER, EventGrain, Move, Told
 
 IntArray = npt.NDArray[np.int64]
 
@@ -62,12 +62,12 @@ class Indexes:
     """By state: whether g and f are DOUBLE."""
 
 
-def to_indexes(code: StrategyCode, grain: EventGrain) -> Indexes:
-    """Return how cells are found."""
+def to_indexes(code: StrategyCode, grain: EventGrain, within: int | None) -> Indexes:
+    """Return how cells are found: within a window one by one, as each start has its own."""
     by = np.full(grain.step.shape, By.SCAN, np.int64)
     asked = np.full(grain.step.shape, -1, np.int64)
     leaf, is_double = np.full(code.n_states, -1, np.int64), np.zeros(code.n_states, np.bool_)
-    for state in range(2, code.n_states):
+    for state in range(2, code.n_states if within is None else 0):
         ways = np.flatnonzero(grain.step[state] >= 0).tolist()
         found = {symbol: _of_edge(grain, state, symbol) for symbol in ways}
         compared = {(g, real) for kind, _, g, real in found.values() if kind > By.ALL}
@@ -78,6 +78,32 @@ def to_indexes(code: StrategyCode, grain: EventGrain) -> Indexes:
         for symbol, (kind, f, _, _) in found.items():
             by[state, symbol], asked[state, symbol] = kind, f
     return Indexes(by, asked, leaf, is_double)
+
+
+def told_edges(
+    code: StrategyCode, grain: EventGrain, within: int | None, names: tuple[str, ...]
+) -> tuple[tuple[str | None, str, str, str], ...]:
+    """Return the conditioned edges for people, each once.
+
+    Symbol before and symbol, condition, and how the cells behind which it holds are found.
+    """
+    indexes = to_indexes(code, grain, within)
+    found = {
+        (edge.before, names[edge.symbol], edge.condition, _told_by(code, grain, indexes, edge))
+        for edge in grain.edges
+    }
+    return tuple(sorted(found, key=lambda edge: (edge[0] or "", *edge[1:])))
+
+
+def _told_by(code: StrategyCode, grain: EventGrain, indexes: Indexes, edge: Told) -> str:
+    if not grain.has_live[edge.state]:
+        return "state"
+    if indexes.leaf[edge.state] >= 0:
+        by = By(int(indexes.by[edge.state, edge.symbol]))
+        return {By.ALL: "state", By.EQUAL: "value"}.get(by, "tree")
+    enters = grain.step == edge.state
+    is_last = bool((grain.moves[enters] == Move.ROW).all())
+    return "last row" if is_last and code.semantics is Semantics.CONTIGUOUS else "scan"
 
 
 def _stays(code: StrategyCode, grain: EventGrain, state: int) -> bool:

@@ -66,12 +66,12 @@ class Move(IntEnum):
 class Told:
     """A conditioned edge, for people."""
 
-    of: int | None
+    state: int
+    before: str | None
     """Symbol of the row before; None: the run begins."""
-    to: int
+    symbol: int
     """Symbol of the row under test."""
-    condition: Expression
-    """Its anchors are `CURRENT` and `LIVE`."""
+    condition: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class EventGrain:
     may_miss: npt.NDArray[np.bool_]
     """By state: whether that row may not be there."""
     edges: tuple[Told, ...]
-    """Each once."""
+    """Those whose condition is looked at."""
 
 
 def to_event_grain(
@@ -365,7 +365,7 @@ class _Analysis:
         code = self._code
         compiled: dict[Expression, int] = {}
         of_symbol: list[int] = []
-        edges: dict[Told, None] = {}
+        edges: dict[tuple[int, int], Told] = {}
 
         def place(state: int, symbol: int, *, is_there: bool) -> int:
             condition = self._specialised(state, symbol, is_there=is_there)
@@ -373,7 +373,10 @@ class _Analysis:
                 return ALWAYS if condition.value is True else NEVER
             if condition not in compiled:
                 of_symbol.append(symbol)
-            edges[Told(self._symbol_of(state), symbol, condition)] = None
+            before = self._symbol_of(state)
+            name = None if before is None else self._names[before]
+            told = self._in_words(self._simple[state, symbol], symbol)
+            edges[state, symbol] = Told(state, name, symbol, told)
             return compiled.setdefault(condition, len(compiled))
 
         shape = (2, code.n_states)
@@ -408,8 +411,35 @@ class _Analysis:
                 ],
                 np.bool_,
             ),
-            edges=tuple(edges),
+            edges=tuple(edges.values()),
         )
+
+    def _in_words(self, expression: Expression, symbol: int) -> str:
+        """Return an expression over rows before one of a symbol, and that row, as SQL has it."""
+        match expression:
+            case Attribute(name, _, anchor):
+                return self._row_in_words(name, anchor, symbol)
+            case Classifier(anchor=anchor):
+                return self._row_in_words("CLASSIFIER()", anchor, symbol)
+            case Literal(value):
+                return f"'{value}'" if isinstance(value, str) else str(value).upper()
+            case Call(op, args):
+                told = [self._in_words(part, symbol) for part in args]
+                if len(args) > 1 and (not op.isalpha() or op in ("and", "or")):
+                    return f"({f' {op.upper()} '.join(told)})"
+                return f"{op.upper()}({', '.join(told)})"
+        return str(expression)
+
+    def _row_in_words(self, value: str, anchor: Anchor, symbol: int) -> str:
+        if anchor == CURRENT:
+            return value
+        symbols = [self._names[of] for of in anchor.symbols or ()]
+        named = f"{'|'.join(symbols)}.{value}" if symbols else value
+        is_last = anchor.kind is AnchorKind.LAST
+        back = anchor.offset + (is_last and _covers(anchor, symbol))
+        if is_last and symbols and not back:
+            return named
+        return f"{anchor.kind.name}({named}{f', {back}' if back else ''})"
 
     def _specialised(self, state: int, symbol: int, *, is_there: bool) -> Expression:
         """Return a condition in runs that have a live row, or have none."""

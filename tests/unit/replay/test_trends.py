@@ -68,9 +68,30 @@ def store() -> Iterator[chronicle.Store]:
 )
 def test_explain_tells_why_matches_are_made(store: chronicle.Store, sql: str, way: str, why: str):
     explained = replay.explain(store, sql)
-    assert explained.to_dict()["aggregation"] == {"way": way, "why": why}
+    told = explained.to_dict()["aggregation"]
+    assert (told["way"], told["why"]) == (way, why)
     told = f"matches   are made: {why}; there can be exponentially many"
     assert (told in str(explained)) is (way == "enumerated")
+
+
+@pytest.mark.parametrize(
+    ("define", "semantics", "edges"),
+    [
+        ("D AS x < LAST(x, 1)", "SKIP TILL ANY", [("C", "D", "(x < LAST(x, 1))", "tree")]),
+        ("D AS x < LAST(x, 1)", "SKIP TILL NEXT", [("C", "D", "(x < LAST(x, 1))", "scan")]),
+        ("D AS x < LAST(x, 1)", "CONTIGUOUS", [("C", "D", "(x < LAST(x, 1))", "last row")]),
+        ("D AS k = C.k", "SKIP TILL ANY", [("C", "D", "(k = C.k)", "value")]),
+        ("D AS x - A.x > 1", "SKIP TILL ANY", [("C", "D", "((x - A.x) > 1.0)", "scan")]),
+        ("D AS k = 'd'", "SKIP TILL ANY", []),
+    ],
+)
+def test_explain_tells_how_conditions_are_looked_at(
+    store: chronicle.Store, define: str, semantics: str, edges: list[tuple[str, ...]]
+):
+    sql = OVER_S.replace("D AS k = 'd'", define).replace("SKIP TILL ANY", semantics)
+    told = replay.explain(store, f"SELECT COUNT(*) {sql}").to_dict()["aggregation"]
+    assert [tuple(edge.values()) for edge in told["edges"]] == edges
+    assert told["grain"] == ("event" if edges else "type")
 
 
 def test_explain_says_nothing_of_matches_that_are_the_answer(store: chronicle.Store):
