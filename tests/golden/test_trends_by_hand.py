@@ -231,6 +231,12 @@ def test_a_row_that_a_later_one_is_measured_by(semantics: str, negated: str, cou
     assert aggregate("COUNT(*)", table, pattern, semantics, define) == count
 
 
+@pytest.mark.parametrize(("pattern", "count"), [("A? C B", 0), ("A? C (B | D)", 40 * 39 // 2)])
+def test_a_row_that_is_never_there_is_less_than_none(pattern: str, count: int) -> None:
+    define = "DEFINE A AS v < LAST(v, 1), B AS v >= FIRST(A.v)"
+    assert aggregate("COUNT(*)", numbers([1] * 40), pattern, "SKIP TILL ANY", define) == count
+
+
 def test_how_long_a_down_trend_took() -> None:
     # 5 at 1 and 3 at 5 are the ends of the one that takes longest, 5 4 3.
     define = "DEFINE T AS v < LAST(v, 1)"

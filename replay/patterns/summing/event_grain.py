@@ -29,7 +29,8 @@ _CELLS_MIN = 64
 """Cells that there is room for at first."""
 
 ROWS_MIN = 32
-"""In fewer rows cells are looked at one by one: trees are made anew for each push."""
+"""In fewer rows cells are looked at one by one, as trees are made anew for each push; unless there
+are twice as many as when cells of equal values were last made one."""
 
 _NOTHING = -1
 
@@ -87,6 +88,7 @@ class EventTrendOperator(TrendOperator):
         self._machine = self._to_machine()
         self._indexes = to_indexes(self._code, self._grain, program.within)
         self._has_trees = bool((self._indexes.leaf >= 0).any())
+        self._kept_max = ROWS_MIN
         self._conditions: Conditions
         self._trees: Trees
 
@@ -118,20 +120,23 @@ class EventTrendOperator(TrendOperator):
     # Rows
 
     def _take(self, rows: Rows) -> None:
-        before = self._kept
-        if len(rows):
-            self._kept = before.with_rows(rows)
+        if not len(rows):
+            return
+        self._kept = self._kept.with_rows(rows)
         super()._take(rows)
         columns, places = np.unique(self._live[self._live != _NOTHING], return_inverse=True)
         self._live[self._live != _NOTHING] = places
         self._kept = self._kept.take(columns)
+        if (self._trees.number >= 0).any():
+            self._kept_max = max(ROWS_MIN, 2 * len(self._kept))
 
     def _codes_of(self, rows: Rows) -> IntArray:
         """Return the symbols of each row as bits."""
         kept, width, across = self._kept, self._layout.width, self._grain.across
         self._conditions = to_conditions(across, kept.leaves, kept.known, self._ranks())
         self._trees = no_trees(self._indexes, width)
-        if self._has_trees and len(rows) >= ROWS_MIN:
+        is_worth_it = len(rows) >= ROWS_MIN or len(kept) > self._kept_max
+        if self._has_trees and is_worth_it:
             lanes, n_lanes = kept.groups, len(self._totals)
             self._trees = to_trees(self._indexes, self._conditions, lanes, n_lanes, width)
         asks = self._code.asks_for_start

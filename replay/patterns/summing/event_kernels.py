@@ -25,7 +25,7 @@ from replay.patterns.summing.kernels import (
     merge,
     merge_at_once,
 )
-from replay.patterns.summing.tree_kernels import Trees, add_to_trees, ask
+from replay.patterns.summing.tree_kernels import Trees, add_to_trees, ask, first_taken
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -132,7 +132,7 @@ def _add_runs(into, i, cell, cells, fields):  # type: ignore[no-untyped-def]
         merge(into, i, cells.numbers, cell, fields)
 
 
-@njit(_nrt=False, forceinline=True)
+@njit(_nrt=False)
 def _go(cell, live, state, symbol, row, total, machine, cells, room, totals, fields, rows):  # type: ignore[no-untyped-def]  # fmt: skip
     """Let runs map a row; what comes of them is put where it waits."""
     target = machine.step[state, symbol]
@@ -200,6 +200,24 @@ def _ask(state, lane, ways, column, machine, cells, room, trees, fields, across,
 
 
 @njit(_nrt=False, forceinline=True)
+def _take(state, lane, ways, column, machine, cells, room, trees, fields):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Let the cells of a state whose edge is satisfied map a row, which they leave for."""
+    symbol, tree = lowest(ways), trees.number[state]
+    asked, target = trees.asked[state, symbol], machine.step[state, symbol]
+    if not trees.is_wanted[asked, column]:
+        return
+    while True:
+        place = first_taken(tree, lane, trees.by[state, symbol], trees.wanted[asked, column], trees)
+        if place < 0:
+            return
+        cell = trees.cells[place]
+        trees.cells[place] = _NOTHING
+        room.symbols[target] = symbol
+        merge_at_once(room.slots, target, cells.numbers, cell, fields)
+        _give_back(cell, cells)
+
+
+@njit(_nrt=False, forceinline=True)
 def _keep(state, lane, column, other, j, trees, cells, fields):  # type: ignore[no-untyped-def]
     """Add runs to the cell that has the value of a row, and to trees. Returns the cell."""
     place = add_to_trees(trees.number[state], lane, column, trees, other, j, fields)
@@ -208,37 +226,45 @@ def _keep(state, lane, column, other, j, trees, cells, fields):  # type: ignore[
         cell = _new_cell(cells)
         cells.live[cell] = column
         trees.cells[place] = cell
-        at = lane * trees.number.size + state
-        cells.following[cell] = cells.heads[at]
-        cells.heads[at] = cell
     merge_at_once(cells.numbers, cell, other, j, fields)
     return cell
 
 
 @njit(_nrt=False)
-def _plant(n_lanes, trees, cells, fields):  # type: ignore[no-untyped-def]
-    """Have all cells there are in trees, one for each value."""
+def _plant(trees, cells, fields):  # type: ignore[no-untyped-def]
+    """Move all cells of states with trees from lists to these, one for each value."""
     n_states = trees.number.size
-    for state in range(n_states):
-        if trees.number[state] < 0:
+    for at in range(cells.heads.size):
+        tree = trees.number[at % n_states]
+        if tree < 0:
             continue
-        for lane in range(n_lanes):
-            at = lane * n_states + state
-            cell = cells.heads[at]
-            cells.heads[at] = _NOTHING
-            while cell != _NOTHING:
-                behind, live = cells.following[cell], cells.live[cell]
-                place = add_to_trees(
-                    trees.number[state], lane, live, trees, cells.numbers, cell, fields
-                )
-                if trees.cells[place] == _NOTHING:
-                    trees.cells[place] = cell
-                    cells.following[cell] = cells.heads[at]
-                    cells.heads[at] = cell
-                else:
-                    merge(cells.numbers, trees.cells[place], cells.numbers, cell, fields)
-                    _give_back(cell, cells)
-                cell = behind
+        cell = cells.heads[at]
+        cells.heads[at] = _NOTHING
+        while cell != _NOTHING:
+            behind, live = cells.following[cell], cells.live[cell]
+            place = add_to_trees(tree, at // n_states, live, trees, cells.numbers, cell, fields)
+            if trees.cells[place] == _NOTHING:
+                trees.cells[place] = cell
+            else:
+                merge(cells.numbers, trees.cells[place], cells.numbers, cell, fields)
+                _give_back(cell, cells)
+            cell = behind
+
+
+@njit(_nrt=False)
+def _reap(trees, cells):  # type: ignore[no-untyped-def]
+    """Move the cells back to lists."""
+    n_states = trees.number.size
+    for at in range(cells.heads.size):
+        tree, lane = trees.number[at % n_states], at // n_states
+        if tree < 0:
+            continue
+        begin = trees.begins[tree, lane]
+        for place in range(begin, begin + trees.sizes[tree, lane] + 1):
+            cell = trees.cells[place]
+            if cell != _NOTHING:
+                cells.following[cell] = cells.heads[at]
+                cells.heads[at] = cell
 
 
 @njit(_nrt=False, forceinline=True)
@@ -251,7 +277,10 @@ def _scan(lane, word, column, row, total, semantics, machine, cells, room, trees
         if semantics != CONTIGUOUS and ways == _NONE and watched == _NONE:
             continue
         if trees.number[state] >= 0:
-            _ask(state, lane, ways, column, machine, cells, room, trees, fields, across, progress)
+            if semantics == NEXT:
+                _take(state, lane, ways, column, machine, cells, room, trees, fields)
+            else:
+                _ask(state, lane, ways, column, machine, cells, room, trees, fields, across, progress)  # fmt: skip  # noqa: E501
             continue
         before = _NOTHING
         cell = cells.heads[lane * n_states + state]
@@ -409,20 +438,24 @@ def sum_rows(at, before, semantics, high, opens, machine, cells, room, trees, to
     """
     machine, cells, room = Machine(*machine), Cells(*cells), Room(*room)
     fields, rows, trees = Fields(*fields), Rows(*rows), Trees(*trees)
-    _plant(cells.heads.size // machine.ways.size, trees, cells, fields)
+    _plant(trees, cells, fields)
     n_symbols = machine.step.shape[1]
+    end = rows.code.size
     for row in range(at, rows.code.size):
         word, lane, column = np.uint64(rows.code[row]), rows.lane[row], before + row
         if _cells_needed(word, 0, rows.lane[:0], n_symbols, machine, cells) > cells.free[N_FREE]:
-            return row
+            end = row
+            break
         _scan(lane, word, column, row, lane, semantics, machine, cells, room, trees, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
         begin = 0 if opens[row] else 1
         _begin(begin, word, column, row, lane, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
         if _settle(
             lane, column, row, lane, machine, cells, room, trees, totals, fields, rows, high
         ):
-            return row + 1
-    return rows.code.size
+            end = row + 1
+            break
+    _reap(trees, cells)
+    return end
 
 
 @njit(_nrt=False)

@@ -32,6 +32,8 @@ class Trees(NamedTuple):
     has_below: npt.NDArray[np.bool_]
     """By tree: whether edges ask what lies below a value."""
     has_above: npt.NDArray[np.bool_]
+    order: IntArray
+    """By tree: whether cells are taken least value first, 1, or greatest first, -1; 0: neither."""
     by: IntArray
     """By state and symbol, as `Indexes.by`."""
     asked: IntArray
@@ -51,6 +53,10 @@ class Trees(NamedTuple):
     above: Words
     cells: IntArray
     """By place: the cell of the value."""
+    heap: IntArray
+    """By place: ranks of values that have cells, times ``order``, the least first."""
+    heaped: IntArray
+    """By tree and lane: how many they are."""
 
 
 @njit(_nrt=False)
@@ -117,4 +123,60 @@ def add_to_trees(tree, lane, column, trees, other, j, fields):  # type: ignore[n
         while at <= size:
             merge_at_once(trees.above, begin + at, other, j, fields)
             at += at & -at
+    if rank > 0 and trees.order[tree] != 0 and trees.cells[begin + rank] == _NOTHING:
+        _push(trees.heap, begin, trees.heaped[tree, lane], rank * trees.order[tree])
+        trees.heaped[tree, lane] += 1
     return begin + rank
+
+
+@njit(_nrt=False)
+def _push(heap, begin, n, key):  # type: ignore[no-untyped-def]
+    """Add a key to a heap of n."""
+    at = n
+    while at > 0:
+        above = (at - 1) // 2
+        if heap[begin + above] <= key:
+            break
+        heap[begin + at] = heap[begin + above]
+        at = above
+    heap[begin + at] = key
+
+
+@njit(_nrt=False)
+def _pop(heap, begin, n):  # type: ignore[no-untyped-def]
+    """Take the least key from a heap of n."""
+    key = heap[begin + n - 1]
+    at = 0
+    while 2 * at + 1 < n - 1:
+        below = 2 * at + 1
+        if below + 1 < n - 1 and heap[begin + below + 1] < heap[begin + below]:
+            below += 1
+        if key <= heap[begin + below]:
+            break
+        heap[begin + at] = heap[begin + below]
+        at = below
+    heap[begin + at] = key
+
+
+@njit(_nrt=False, forceinline=True)
+def first_taken(tree, lane, by, value, trees):  # type: ignore[no-untyped-def]
+    """Return the place of a cell that an edge takes, no more in the heap; -1 for none."""
+    begin, size = trees.begins[tree, lane], trees.sizes[tree, lane]
+    if by == _EQUAL:
+        place = begin + _n_less(trees.values, begin, size, value, True)
+        is_taken = place > begin and trees.values[place] == value
+        return place if is_taken and trees.cells[place] != _NOTHING else -1
+    n = trees.heaped[tree, lane]
+    if n == 0:
+        return -1
+    place = begin + abs(trees.heap[begin])
+    found = trees.values[place]
+    if found == value:
+        is_taken = by in (_UP_TO, _FROM)
+    else:
+        is_taken = (found < value) == (by in (_BELOW, _UP_TO))
+    if not is_taken:
+        return -1
+    _pop(trees.heap, begin, n)
+    trees.heaped[tree, lane] = n - 1
+    return place

@@ -54,8 +54,9 @@ def no_trees(indexes: Indexes, width: int) -> Trees:
     words = np.zeros((0, width), np.uint64)
     flags = np.zeros(0, np.bool_)
     return Trees(
-        np.full(len(indexes.leaf), -1), flags, flags, indexes.by, indexes.asked, nothing, nothing,
-        nothing, none, nothing, np.zeros((0, 0), np.bool_), words, words, none,
+        np.full(len(indexes.leaf), -1), flags, flags, none, indexes.by, indexes.asked, nothing,
+        nothing, nothing, none, nothing, np.zeros((0, 0), np.bool_), words, words, none, none,
+        nothing,
     )  # fmt: skip
 
 
@@ -82,14 +83,18 @@ def to_trees(
         asked[state, symbol] = len(wanted)
         leaf, is_double = int(indexes.asked[state, symbol]), bool(indexes.is_double[state])
         wanted.append(_ordered(conditions, leaf, is_double=is_double))
+    asks_below = np.any(np.isin(indexes.by[states], _BELOW), axis=1)
+    asks_above = np.any(np.isin(indexes.by[states], _ABOVE), axis=1)
+    sizes = np.stack([part.sizes for part in every])
     return Trees(
         number=number,
-        has_below=np.any(np.isin(indexes.by[states], _BELOW), axis=1),
-        has_above=np.any(np.isin(indexes.by[states], _ABOVE), axis=1),
+        has_below=asks_below & (not indexes.takes),
+        has_above=asks_above & (not indexes.takes),
+        order=(asks_below.astype(np.int64) - asks_above) * indexes.takes,
         by=indexes.by,
         asked=asked,
         begins=np.stack([part.begins for part in every]),
-        sizes=np.stack([part.sizes for part in every]),
+        sizes=sizes,
         ranks=np.stack([part.ranks for part in every]),
         values=np.concatenate([part.values for part in every]),
         wanted=np.stack([values for values, _ in wanted]),
@@ -97,6 +102,8 @@ def to_trees(
         below=np.zeros((n_places, width), np.uint64),
         above=np.zeros((n_places, width), np.uint64),
         cells=np.full(n_places, -1),
+        heap=np.zeros(n_places, np.int64),
+        heaped=np.zeros(sizes.shape, np.int64),
     )
 
 
@@ -104,6 +111,7 @@ def emptied(trees: Trees, width: int) -> Trees:
     """Return the same trees without sums, of another width."""
     shape = (len(trees.cells), width)
     below, above = np.zeros(shape, np.uint64), np.zeros(shape, np.uint64)
+    trees.heaped[:] = 0
     return trees._replace(below=below, above=above, cells=np.full(shape[0], -1))
 
 

@@ -60,24 +60,29 @@ class Indexes:
     """By state: leaf of g, -1 where its cells are looked at one by one."""
     is_double: npt.NDArray[np.bool_]
     """By state: whether g and f are DOUBLE."""
+    takes: bool
+    """Whether cells that an edge takes leave their state."""
 
 
 def to_indexes(code: StrategyCode, grain: EventGrain, within: int | None) -> Indexes:
     """Return how cells are found: within a window one by one, as each start has its own."""
     by = np.full(grain.step.shape, By.SCAN, np.int64)
     asked = np.full(grain.step.shape, -1, np.int64)
+    takes = code.semantics is Semantics.SKIP_TILL_NEXT
     leaf, is_double = np.full(code.n_states, -1, np.int64), np.zeros(code.n_states, np.bool_)
     for state in range(2, code.n_states if within is None else 0):
         ways = np.flatnonzero(grain.step[state] >= 0).tolist()
         found = {symbol: _of_edge(grain, state, symbol) for symbol in ways}
         compared = {(g, real) for kind, _, g, real in found.values() if kind > By.ALL}
         is_scanned = any(kind is By.SCAN for kind, *_ in found.values())
+        # They leave by one edge alone, and not all but some in the middle.
+        is_scanned |= takes and (len(found) != 1 or found[ways[0]][0] is By.OTHERS)
         if is_scanned or len(compared) != 1 or not _stays(code, grain, state):
             continue
         ((leaf[state], is_double[state]),) = compared
         for symbol, (kind, f, _, _) in found.items():
             by[state, symbol], asked[state, symbol] = kind, f
-    return Indexes(by, asked, leaf, is_double)
+    return Indexes(by, asked, leaf, is_double, takes)
 
 
 def told_edges(
@@ -107,11 +112,11 @@ def _told_by(code: StrategyCode, grain: EventGrain, indexes: Indexes, edge: Told
 
 
 def _stays(code: StrategyCode, grain: EventGrain, state: int) -> bool:
-    """Tell whether the runs of a state all have a live row, and stay as they are."""
+    """Tell whether the runs of a state all have a live row, and stay but for what they map."""
     is_moved = (code.skip[state] != state) & (grain.negations[:, state] != NEVER).any(axis=0)
-    is_any = code.semantics is Semantics.SKIP_TILL_ANY
+    is_skipping = code.semantics is not Semantics.CONTIGUOUS
     is_there = bool(grain.has_live[state] and not grain.may_miss[state])
-    return is_any and is_there and not is_moved.any()
+    return is_skipping and is_there and not is_moved.any()
 
 
 def _of_edge(grain: EventGrain, state: int, symbol: int) -> tuple[By, int, int, bool]:

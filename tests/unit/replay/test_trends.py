@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,7 +79,7 @@ def test_explain_tells_why_matches_are_made(store: chronicle.Store, sql: str, wa
     ("define", "semantics", "edges"),
     [
         ("D AS x < LAST(x, 1)", "SKIP TILL ANY", [("C", "D", "(x < LAST(x, 1))", "tree")]),
-        ("D AS x < LAST(x, 1)", "SKIP TILL NEXT", [("C", "D", "(x < LAST(x, 1))", "scan")]),
+        ("D AS x < LAST(x, 1)", "SKIP TILL NEXT", [("C", "D", "(x < LAST(x, 1))", "tree")]),
         ("D AS x < LAST(x, 1)", "CONTIGUOUS", [("C", "D", "(x < LAST(x, 1))", "last row")]),
         ("D AS k = C.k", "SKIP TILL ANY", [("C", "D", "(k = C.k)", "value")]),
         ("D AS x - A.x > 1", "SKIP TILL ANY", [("C", "D", "((x - A.x) > 1.0)", "scan")]),
@@ -179,16 +180,17 @@ def test_cells_by_tree_are_those_that_are_looked_at_one_by_one(
     table = pa.table(
         {"t": range(n), "x": values, "y": values[::-1], "g": [k % 3 for k in range(n)]}
     )
-    for op in ("<", "<=", ">", ">=", "=", "<>"):
+    ways = (("SKIP TILL ANY", "S T* E?"), ("SKIP TILL NEXT", "S T*"))
+    for op, (semantics, pattern) in itertools.product(("<", "<=", ">", ">=", "=", "<>"), ways):
         define = condition.format(op)
         least = "" if isinstance(values[0], str) else ", MIN(T.y) AS least, MAX(S.x) AS most"
         sql = (
             f"SELECT g, CAST(COUNT(*) AS VARCHAR) AS n, MAX(k) AS longest{least} FROM s "
-            "MATCH_RECOGNIZE (PARTITION BY g ORDER BY t MEASURES COUNT(*) AS k PATTERN (S T* E?) "
-            f"SEMANTICS SKIP TILL ANY DEFINE T AS {define}) GROUP BY g"
+            "MATCH_RECOGNIZE (PARTITION BY g ORDER BY t MEASURES COUNT(*) AS k "
+            f"PATTERN ({pattern}) SEMANTICS {semantics} DEFINE T AS {define}) GROUP BY g"
         )
         answers = []
         for rows_min in (1, 10**9):
             monkeypatch.setattr(event_grain, "ROWS_MIN", rows_min)
             answers.append(replay.query({"s": table}, sql).table.to_pylist())
-        assert answers[0] == answers[1], op
+        assert answers[0] == answers[1], (op, semantics)
