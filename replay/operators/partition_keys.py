@@ -44,17 +44,32 @@ def group_keys(
             entries = [*dictionary.to_pylist(), None]
         else:
             window = column.slice(before, columns.n_rows)
-            encoded = to_plain(window.combine_chunks()).dictionary_encode("encode")
-            own = encoded.indices.to_numpy(zero_copy_only=False)
-            entries = [_NAN if _is_nan(v) else v for v in encoded.dictionary.to_pylist()]
+            own, entries = _encoded(to_plain(window.combine_chunks()))
         if len(keys) == 1:
-            codes, keys = own.astype(np.int64), [(*keys[0], entry) for entry in entries]
+            codes = own.astype(np.int64, copy=False)
+            keys = [(*keys[0], entry) for entry in entries]
             continue
         pairs = pa.array(codes * len(entries) + own).dictionary_encode()
         codes = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         found = [divmod(pair, len(entries)) for pair in pairs.dictionary.to_pylist()]
         keys = [(*keys[old], entries[new]) for old, new in found]
     return Partitions(codes, keys)
+
+
+def _encoded(array: Any) -> tuple[npt.NDArray[Any], list[Any]]:
+    """Return codes of plain values, and the value of each code."""
+    if pa.types.is_integer(array.type) and not array.null_count and len(array):
+        data = array.to_numpy()
+        low, high = int(data.min()), int(data.max())
+        if high - low < len(data):  # a table of all values between is faster than a hash table
+            offsets = np.subtract(data, low, dtype=np.int64)
+            is_there = np.zeros(high - low + 1, np.bool_)
+            is_there[offsets] = True
+            codes = np.cumsum(is_there) - 1
+            return codes[offsets], (np.flatnonzero(is_there) + low).tolist()
+    encoded = array.dictionary_encode("encode")
+    entries = [_NAN if _is_nan(value) else value for value in encoded.dictionary.to_pylist()]
+    return encoded.indices.to_numpy(zero_copy_only=False), entries
 
 
 def _is_nan(value: Any) -> bool:
