@@ -19,7 +19,6 @@ from replay.language.bound import (
     ROW_NUMBER,
     WINDOW_END,
     WINDOW_START,
-    Aggregate,
     BoundPatternQuery,
     BoundQuery,
     DataType,
@@ -69,24 +68,12 @@ def operators_of(
 
 def situating(relation: SituationRelation) -> list[Operator]:
     """Return what the rows of its source pass through to become the matches of a pattern."""
-    from replay.situations.operator import SituationOperator  # no other query needs it
+    from replay.situations.operator import SituationOperator  # no other query needs them
+    from replay.windows.group_aggregator import GroupAggregator
 
     below = isinstance(relation.source, SubqueryRelation)
     checks: list[Operator] = [TimeCheck(relation.source_time.name)] if below else []
-    return [*checks, Late(lambda schema: SituationOperator(relation, schema, _aggregate_groups))]
-
-
-def _aggregate_groups(aggregates: tuple[Aggregate, ...], events: pa.Table) -> pa.Table:
-    """Return aggregates of rows by `GROUP`, as those of windows are computed."""
-    from replay.situations.returns import GROUP
-
-    names = tuple(f"{part.function.upper()} ({i})" for i, part in enumerate(aggregates, 1))
-    what = WindowAggregation(
-        WholeRange(), "", None, (GROUP,), (GROUP.name,), aggregates, names, Outer(())
-    )
-    operator = WindowAggregator(what, events.schema)
-    tables = [operator.schema.empty_table(), *operator.push(events), *operator.finish()]
-    return pa.concat_tables(tables).select(names)
+    return [*checks, Late(lambda schema: SituationOperator(relation, schema, GroupAggregator))]
 
 
 def _checks(query: BoundQuery) -> list[Operator]:

@@ -223,39 +223,49 @@ def _related(lives, relations, known, low, high):  # type: ignore[no-untyped-def
 
 
 @njit(gives_up=True, _nrt=False)
-def note(pattern, lives, changes, done):  # type: ignore[no-untyped-def]
-    """Take in runs that begin or end, from the first not ``done``; return how many are done then.
+def note(pattern, lives, situations, first_seq, done):  # type: ignore[no-untyped-def]
+    """Take in situations, from the first not ``done``; return how many are done then.
 
-    A change is whether it begins, the partition, the name, the time and the ``seq``. It may be that
-    the columns have no room for all of them.
+    One is its partition, name, start, first row, end and stop. One whose first row is before
+    ``first_seq`` is there already, if a match may contain it, and ends. It may be that the columns
+    have no room for all of them.
     """
     n = pattern.at_least.size
-    for row in range(done, len(changes)):
-        begins, partition, name, time, seq = changes[row]
+    for row in range(done, len(situations)):
+        partition, name, start, first, end, stop = situations[row]
         which = partition * n + name
-        size = lives.size[which]
-        last = lives.at[which] + size - 1
-        if begins:
-            if size == lives.room[which]:
-                if not _moved(lives, which):
-                    return row
-                last = lives.at[which] + size - 1
+        if first >= first_seq:
+            size = lives.size[which]
+            if size == lives.room[which] and not _moved(lives, which):
+                return row
+            place = lives.at[which] + size
             lives.size[which] = size + 1
-            lives.starts[last + 1], lives.ends[last + 1] = time, OPEN
-            lives.firsts[last + 1], lives.stops[last + 1] = seq, OPEN
+            lives.starts[place], lives.ends[place] = start, OPEN
+            lives.firsts[place], lives.stops[place] = first, OPEN
             if not pattern.by_end[name]:
-                term = _later(time, pattern.at_least[name])
+                term = _later(start, pattern.at_least[name])
                 lives.due[partition] = min(lives.due[partition], term)
-        elif size and lives.ends[last] == OPEN:  # else it has ended before, or is in no match
-            start = lives.starts[last]
-            is_short = time == start or time < _later(start, pattern.at_least[name])
-            if is_short or time > _later(start, pattern.at_most[name]):
-                lives.size[which] = size - 1
-                continue
-            lives.ends[last], lives.stops[last] = time, seq
-            if pattern.by_end[name] or pattern.waits[name]:
-                lives.due[partition] = min(lives.due[partition], time)
-    return len(changes)
+        if end != OPEN:
+            _end(pattern, lives, partition, name, end, stop)
+    return len(situations)
+
+
+@njit(_nrt=False)
+def _end(pattern, lives, partition, name, time, stop):  # type: ignore[no-untyped-def]
+    """End the situation of a name that goes on, if one does."""
+    which = partition * pattern.at_least.size + name
+    size = lives.size[which]
+    last = lives.at[which] + size - 1
+    if not size or lives.ends[last] != OPEN:  # it has ended before, or is in no match
+        return
+    start = lives.starts[last]
+    is_short = time == start or time < _later(start, pattern.at_least[name])
+    if is_short or time > _later(start, pattern.at_most[name]):
+        lives.size[which] = size - 1
+        return
+    lives.ends[last], lives.stops[last] = time, stop
+    if pattern.by_end[name] or pattern.waits[name]:
+        lives.due[partition] = min(lives.due[partition], time)
 
 
 @njit(_nrt=False)

@@ -78,14 +78,20 @@ class Matcher:
         """Take it that no situation so far is in a match to come."""
         self._lives = _no_lives(0, self._n, _ROOM_MIN)
 
-    def note(self, changes: Ints, n_partitions: int) -> None:
-        """Take in runs as they begin and end, rows of `Change`, among so many partitions."""
+    def note(self, situations: Ints, first_seq: int, n_partitions: int) -> None:
+        """Take in situations that begin or end from a row on, among so many partitions.
+
+        They are rows as `lives` gives them; what began before the row ends now.
+        """
         grown = n_partitions - len(self._lives.due)
         if grown > 0:
             self._lives = _grown(self._lives, grown, self._n)
-        self._n_changes += len(changes)
+        self._n_changes += len(situations)
         done = 0
-        while (done := note(self._pattern, self._lives, changes, done)) < len(changes):
+        while True:
+            done = note(self._pattern, self._lives, situations, first_seq, done)
+            if done == len(situations):
+                break
             self._make_room()
 
     def _make_room(self) -> None:
@@ -145,14 +151,10 @@ class Matcher:
             self._order = _order(self._pattern, self._ordering.names)
         self._n_changes = 0
 
-    def first_row(self) -> int:
-        """Return the ``seq`` of the first row of the situations that a match may still contain.
-
-        It is `OPEN` if there are none.
-        """
+    def lives(self) -> Ints:
+        """Return the situations that a match may still contain, rows as `state` gives them."""
         forget_all(self._pattern, self._lives, self._clock)
-        firsts = self._lives.firsts[self._lives.at[self._lives.size > 0]]
-        return int(firsts.min(initial=OPEN))
+        return self.state()
 
     def state(self) -> Ints:
         """Return all situations, a row each: partition, name, start, first row, end, stop."""
@@ -166,17 +168,14 @@ class Matcher:
 
     def take_over(self, state: Ints, n_partitions: int, clock: int) -> None:
         """Go on from what `state` gave, at a time up to which matches were told."""
-        partitions, names, starts, firsts, ends, stops = state.T
+        partitions, names = state[:, 0], state[:, 1]
         if not ((partitions >= 0) & (partitions < n_partitions)).all():
             raise ValueError("a situation is of no partition")
         if not ((names >= 0) & (names < self._n)).all():
             raise ValueError("a situation has no name")
         self.clear()
         self._clock = clock
-        begins = np.stack([np.ones_like(names), partitions, names, starts, firsts], axis=1)
-        over = np.stack([np.zeros_like(names), partitions, names, ends, stops], axis=1)
-        changes = np.stack([begins, over], axis=1).reshape(-1, 5)
-        self.note(changes[changes[:, 3] != OPEN], n_partitions)
+        self.note(state, 0, n_partitions)
 
 
 def _pattern(query: SituationRelation) -> Pattern:

@@ -16,14 +16,11 @@ from replay.expressions.scalars import Faults
 from replay.language.bound import SituationRelation
 from replay.operators.outer_pieces import Alike, Gap, RowsBefore
 from replay.operators.packing import State
-from replay.situations.derive import Change, Deriver
+from replay.situations.derive import Deriver, Situations
 from replay.situations.detection import OPEN
 from replay.situations.matching import Matcher, Matches
 from replay.situations.network import why_never
-from replay.situations.returns import AggregateGroups, Returns
-
-KEPT_ROWS_MIN = 1 << 14
-"""Rows that pile up at least before those of no live situation are dropped."""
+from replay.situations.returns import GroupsOf, Returns
 
 
 class SituationOperator:
@@ -31,7 +28,7 @@ class SituationOperator:
 
     ``push`` gives those that were certain before the time of the last row, since more rows of that
     time may come; ``advance`` those before a time that no row to come is before; ``finish`` the
-    rest up to the time of the last row. ``aggregate`` computes what RETURN asks for.
+    rest up to the time of the last row. ``groups_of`` makes what aggregates rows for RETURN.
 
     Attributes
     ----------
@@ -39,13 +36,11 @@ class SituationOperator:
         The time before which no further match is detected; None before the first row.
     """
 
-    def __init__(
-        self, query: SituationRelation, schema: pa.Schema, aggregate: AggregateGroups
-    ) -> None:
+    def __init__(self, query: SituationRelation, schema: pa.Schema, groups_of: GroupsOf) -> None:
         self._query = query
         self._faults = Faults()
         self._deriver = Deriver(query, schema, self._faults)
-        self._returns = Returns(query, schema, aggregate, self._faults)
+        self._returns = Returns(query, schema, groups_of, self._faults)
         self._matcher = Matcher(query)
         self.is_done = why_never(query) is not None
         self.reached: int | None = None
@@ -54,13 +49,17 @@ class SituationOperator:
         """Finds rows before those at hand, if some were left out."""
         self._held_before: dict[int, npt.NDArray[np.bool_]] = {}
         """Which conditions held in the row before the first at hand, as far as it was asked for."""
-        self._kept = 0
         self.schema = _schema(query, schema, self._returns.schema)
 
     @property
     def n_faults(self) -> int:
         """Evaluations whose arithmetic or cast gave NULL."""
         return self._faults.count
+
+    @property
+    def n_held(self) -> int:
+        """Rows, and what stands for rows, that are held for RETURN."""
+        return self._returns.n_held
 
     def push(self, events: pa.Table) -> Iterator[pa.Table]:
         """Take the next rows."""
@@ -69,7 +68,7 @@ class SituationOperator:
         first = self._deriver.n_rows
         rows = self._deriver.push(events)
         self._returns.push(events, rows, first)
-        self._note(rows.changes)
+        self._note(rows.situations, first)
         self._last_time = int(rows.times[-1])
         yield from self._until(self._last_time - 1)
 
@@ -83,7 +82,7 @@ class SituationOperator:
         self._matcher.clear()
         self._rows_before, self._held_before = gap.rows_before, {}
         self._deriver.skip(gap)
-        self._returns.forget(gap.stop)
+        self._returns.forget()
         self._last_time = gap.time
 
     def tell(self, rows: Alike) -> Iterator[pa.Table]:
@@ -91,8 +90,7 @@ class SituationOperator:
         if self.is_done:
             return
         self._returns.aggregate_by(rows.aggregate)
-        told = self._deriver.tell(rows)
-        self._note(told.changes)
+        self._note(self._deriver.tell(rows).situations, rows.first)
         self._last_time = rows.time
         yield from self._until(rows.time - 1)
 
@@ -108,10 +106,9 @@ class SituationOperator:
     # -----------------------------------------------------------------------------------------
     # Situations as they begin and end
 
-    def _note(self, changes: list[Change]) -> None:
-        """Take in runs as they begin and end."""
-        columns = np.array(changes, np.int64).reshape(-1, len(Change._fields))
-        self._matcher.note(columns, self._deriver.partitions.n)
+    def _note(self, situations: Situations, first_seq: int) -> None:
+        """Take in situations that begin or end from a row on."""
+        self._matcher.note(np.stack(situations, axis=1), first_seq, self._deriver.partitions.n)
 
     def _fall_silent(self, since: int, clock: int) -> None:
         """End what goes on in partitions whose last row speaks up to a time behind ``since``."""
@@ -120,10 +117,13 @@ class SituationOperator:
             return
         times = self._deriver.last_times
         silent = np.flatnonzero((times > since - valid_for) & (times <= clock - valid_for))
-        silent = silent[self._deriver.holds[silent].any(axis=1)]
-        stop, names = self._deriver.n_rows, range(len(self._query.situations))
-        ends = zip(silent.tolist(), (times[silent] + valid_for).tolist(), strict=True)
-        self._note([Change(False, one, name, end, stop) for one, end in ends for name in names])
+        silent = silent[self._deriver.holds[silent] != 0]
+        n = len(self._query.situations)
+        partitions, names = np.repeat(silent, n), np.tile(np.arange(n), len(silent))
+        begun = np.full(len(names), -1)  # before all rows
+        stops = np.full(len(names), self._deriver.n_rows)
+        ends = times[partitions] + valid_for
+        self._note(Situations(partitions, names, begun, begun, ends, stops), 0)
 
     # -----------------------------------------------------------------------------------------
     # The clock
@@ -138,9 +138,8 @@ class SituationOperator:
         found = self._begun_at_hand(self._matcher.until(clock))
         if len(found.detections):
             yield self._told(found)
-        if self._returns.n_rows > 2 * self._kept + KEPT_ROWS_MIN:
-            self._returns.forget(min(self._matcher.first_row(), self._deriver.n_rows))
-            self._kept = self._returns.n_rows
+        if self._returns.is_full:
+            self._returns.add_to_entries(self._matcher.lives())
 
     def _begun_at_hand(self, found: Matches) -> Matches:
         """Leave out matches with a situation that had begun before the rows at hand.
@@ -200,7 +199,6 @@ class SituationOperator:
         self._returns.take_over(state["returns"])
         self.reached, self._last_time = state["reached"], state["last_time"]
         self._faults.count = state["n_faults"]
-        self._kept = 0
         since = -OPEN if self.reached is None else self.reached - 1
         self._matcher.take_over(state["lives"], self._deriver.partitions.n, since)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from replay.expressions.scalars import Faults
 from replay.language.bound import (
     Aggregate,
     Attribute,
-    DataType,
     Expression,
     SituationRelation,
     attributes,
@@ -23,43 +22,72 @@ from replay.language.bound import (
     walk,
 )
 from replay.operators.outer_pieces import AggregateRanges
-from replay.operators.packing import State
-from replay.situations.derive import Rows
+from replay.operators.packing import State, integer, integers
+from replay.situations import return_kernels as kernels
+from replay.situations.derive import Derived
 from replay.situations.detection import OPEN
+from replay.situations.held_rows import HeldRows
 from replay.situations.matching import Matches
 
 Ints = npt.NDArray[np.int64]
 
-GROUP = Attribute("situation and instant", DataType.INTEGER)
-"""By which rows are aggregated."""
+_BEFORE = 2
+"""Place of it among the numbers of a row: its ``seq``, its time, and the row before."""
 
-AggregateGroups = Callable[[tuple[Aggregate, ...], pa.Table], pa.Table]
-"""Gives a column for each aggregate with a row for each value of `GROUP`, these ascending."""
+HELD_MIN: Final = 1 << 14
+"""Rows that are held at least before they are added to the entries of their situations."""
 
 
-class _Held(NamedTuple):
-    """Rows of one push or of several."""
+class Groups(Protocol):
+    """Aggregates groups of rows that come in pieces; see `replay.windows.group_aggregator`."""
 
-    values: pa.Table
-    """Columns that aggregates read."""
-    partitions: Ints
-    times: Ints
-    seqs: Ints
+    schema: pa.Schema
+
+    @property
+    def n_held(self) -> int:
+        """Entries and values that are held."""
+        ...
+
+    def add(self, rows: pa.Table, groups: Ints) -> None:
+        """Take in the next rows of groups."""
+        ...
+
+    def keep(self, groups: Ints) -> None:
+        """Drop what is held of all groups but some."""
+        ...
+
+    def aggregates(self, rows: pa.Table, groups: Ints, held: Ints) -> pa.Table:
+        """Return the aggregates of groups, whose rows were added or are given."""
+        ...
+
+    def state(self) -> State:
+        """Return what is held."""
+        ...
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        ...
+
+
+GroupsOf = Callable[[tuple[Aggregate, ...], pa.Schema], Groups]
+"""Makes what aggregates groups of rows with these columns."""
 
 
 class Returns:
-    """Holds the rows of situations that may still be told, and aggregates them."""
+    """Holds what may still be told of the rows of situations, and aggregates them.
+
+    Rows are held until they are many. Then each is added to the entry of the situation it belongs
+    to, by which these are known from there on: by the ``seq`` of their first rows.
+
+    Why: no match to come is detected before the time of a row that was pushed, so of a situation
+    all rows that were pushed count, however long it lasts.
+    """
 
     def __init__(
-        self,
-        query: SituationRelation,
-        schema: pa.Schema,
-        aggregate: AggregateGroups,
-        faults: Faults,
+        self, query: SituationRelation, schema: pa.Schema, groups_of: GroupsOf, faults: Faults
     ) -> None:
         self._returns = query.returns
         self._faults = faults
-        self._aggregate = aggregate
         parts = [part for one in query.returns for part in walk(one.expression)]
         aggregates = dict.fromkeys(part for part in parts if isinstance(part, Aggregate))
         self._by_situation: dict[int, tuple[Aggregate, ...]] = {}
@@ -68,69 +96,148 @@ class Returns:
             (situation,) = part.symbols
             self._by_situation[situation] = (*self._by_situation.get(situation, ()), part)
         named = {a.name for part in aggregates for a in attributes(part)}
-        self._names = [name for name in schema.names if name in named]
-        nothing: Ints = np.zeros(0, np.int64)
-        self._pieces = [_Held(schema.empty_table().select(self._names), nothing, nothing, nothing)]
-        self.n_rows = 0
-        """How many rows are held."""
+        # A table without columns forgets how many rows it has.
+        self._names = [name for name in schema.names if name in named] or schema.names[:1]
+        values = pa.schema([schema.field(name) for name in self._names])
+        self._groups = {
+            situation: groups_of(parts, values) for situation, parts in self._by_situation.items()
+        }
+        self._bits = np.uint64(sum(1 << situation for situation in self._by_situation))
+        self._rows = HeldRows(values.empty_table(), 3)
+        self._first_held = 0
+        """How many rows have been held before."""
+        self._last: Ints = np.full(1, -1)
+        """The last row of each partition that was held."""
         self._ranges: AggregateRanges | None = None
         """Aggregates rows that are not held; None: they are."""
         self._columns = {part: f"aggregate {i}" for i, part in enumerate(aggregates)}
-        self._types = {
-            part: aggregate((part,), _grouped(self._pieces[0].values, nothing)).schema.field(0).type
-            for part in aggregates
+        types = {
+            part: of
+            for situation, parts in self._by_situation.items()
+            for part, of in zip(parts, self._groups[situation].schema.types, strict=True)
         }
+
+        def type_of(expression: Expression) -> pa.DataType:
+            if isinstance(expression, Aggregate):
+                return types[expression]
+            if isinstance(expression, Attribute):
+                return schema.field(expression.name).type
+            return ARROW_TYPES[expression.type]
+
         self.schema = pa.schema(
-            [pa.field(one.name, self._type(one.expression, schema)) for one in query.returns]
+            [pa.field(one.name, type_of(one.expression)) for one in query.returns]
         )
 
-    def _type(self, expression: Expression, schema: pa.Schema) -> pa.DataType:
-        if isinstance(expression, Aggregate):
-            return self._types[expression]
-        if isinstance(expression, Attribute):
-            return schema.field(expression.name).type
-        return ARROW_TYPES[expression.type]
+    @property
+    def n_held(self) -> int:
+        """Rows, entries and values that are held."""
+        return self._rows.n_rows + sum(groups.n_held for groups in self._groups.values())
 
-    def push(self, events: pa.Table, rows: Rows, first: int) -> None:
-        """Take in rows, numbered from ``first`` on."""
+    @property
+    def is_full(self) -> bool:
+        """Whether rows are so many that they should be added to their situations.
+
+        That takes time in all entries, so there are as many rows as entries at least.
+        """
+        n_rows = self._rows.n_rows
+        return n_rows >= HELD_MIN and 2 * n_rows >= self.n_held
+
+    def push(self, events: pa.Table, rows: Derived, first_seq: int) -> None:
+        """Take in rows, numbered from ``first_seq`` on."""
         if not self._by_situation or self._ranges is not None:
             return
-        seqs = np.arange(first, first + events.num_rows)
-        self._pieces.append(_Held(events.select(self._names), rows.partitions, rows.times, seqs))
-        self.n_rows += events.num_rows
+        held = np.flatnonzero(rows.words & self._bits)
+        if not len(held):
+            return
+        partitions, before = rows.partitions, np.empty(len(held), np.int64)
+        if len(partitions):
+            partitions = partitions[held]
+            n = int(partitions.max()) + 1
+            if n > len(self._last):
+                self._last = np.concatenate([self._last, np.full(2 * n - len(self._last), -1)])
+        kernels.link_rows(partitions, self._first_held + self._rows.n_rows, self._last, before)
+        values = events.select(self._names)
+        if len(held) < events.num_rows:
+            values = values.take(pa.array(held))
+        self._rows.append(values, first_seq + held, rows.times[held], before)
 
     def aggregate_by(self, ranges: AggregateRanges) -> None:
         """Have rows aggregated by where they stand in the stream; none is held any more."""
         self._ranges = ranges
-        self.forget(OPEN)
+        self.forget()
 
-    def _held(self) -> _Held:
-        """Return all rows that are held, as one piece from now on."""
-        if len(self._pieces) > 1:
-            values, *arrays = zip(*self._pieces, strict=True)
-            table = pa.concat_tables(values).combine_chunks()
-            self._pieces = [_Held(table, *map(np.concatenate, arrays))]
-        return self._pieces[0]
+    def forget(self) -> None:
+        """Drop all that is held."""
+        self._drop_rows()
+        for groups in self._groups.values():
+            groups.keep(np.zeros(0, np.int64))
 
-    def forget(self, before: int) -> None:
-        """Drop the rows before a ``seq``."""
-        held = self._held()
-        place = int(np.searchsorted(held.seqs, before))
-        arrays = (array[place:].copy() for array in held[1:])
-        rest = pa.array(np.arange(place, len(held.seqs)))  # as a slice would keep all of them
-        self._pieces = [_Held(held.values.take(rest), *arrays)]
-        self.n_rows = len(self._pieces[0].seqs)
+    def add_to_entries(self, lives: Ints) -> None:
+        """Add all rows to the entries of the situations that matches may still contain.
+
+        ``lives`` are those as `Matcher.lives` gives them; entries of others are dropped. No match
+        may be detected before the time of the last row.
+        """
+        for situation, groups in self._groups.items():
+            of_name = lives[lives[:, 1] == situation]
+            of_name = of_name[np.argsort(of_name[:, 3])]
+            partition, _, _, first, _, stop = np.ascontiguousarray(of_name.T)
+            groups.keep(first)
+            places, counts = self._rows_of(partition, first, stop, np.full(len(first), OPEN))
+            groups.add(self._rows.take(places), np.repeat(first, counts))
+        self._drop_rows()
+
+    def _drop_rows(self) -> None:
+        self._first_held += self._rows.n_rows
+        self._rows.keep(np.zeros(0, np.int64))
+
+    def _rows_of(self, partition: Ints, first: Ints, stop: Ints, until: Ints) -> tuple[Ints, Ints]:
+        """Return the places of the rows held of situations, and how many each has.
+
+        Rows of a situation are those of its partition from ``seq`` ``first`` on before ``stop``, up
+        to a time.
+        """
+        seqs, times, before = self._rows.numbers
+        own, of = np.unique(partition, return_inverse=True)
+        since = np.full(len(own), OPEN)
+        np.minimum.at(since, of, first)
+        chain = self._last, before
+        counts = kernels.count_rows(own, since, *chain, seqs, self._first_held)
+        ends = np.cumsum(counts)
+        places = np.empty(int(counts.sum()), np.int64)
+        kernels.list_rows(own, *chain, ends, counts, self._first_held, places)
+        low, high = np.empty(len(first), np.int64), np.empty(len(first), np.int64)
+        kernels.cut_ranges(
+            (ends - counts)[of],
+            ends[of],
+            seqs[places],
+            times[places],
+            first,
+            stop,
+            until,
+            low,
+            high,
+        )
+        lengths = high - low
+        within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return places[np.repeat(low, lengths) + within], lengths
+
+    # -----------------------------------------------------------------------------------------
+    # Columns of the answer
 
     def of(self, matches: Matches, keys: pa.Table) -> list[pa.Array]:
         """Return the columns of RETURN; ``keys`` has those of PARTITION BY, match by match."""
         if not self._returns:
             return []
         # A table without columns forgets how many rows it has.
-        table = _grouped(keys, np.arange(len(matches.detections)))
+        table = pa.table({"": np.arange(len(matches.detections))})
+        for name in keys.column_names:
+            table = table.append_column(name, keys.column(name))
         for situation, aggregates in self._by_situation.items():
-            for part, column in zip(
-                aggregates, self._aggregated(situation, aggregates, matches), strict=True
-            ):
+            first, stop = matches.firsts[:, situation], matches.stops[:, situation]
+            partition, until = matches.partitions, matches.detections
+            found = self._aggregated(situation, first, stop, partition, until)
+            for part, column in zip(aggregates, found.columns, strict=True):
                 table = table.append_column(self._columns[part], column)
         source = Columns(table)
         columns = []
@@ -149,54 +256,43 @@ class Returns:
         return Attribute(self._columns[part], part.type)
 
     def _aggregated(
-        self, situation: int, aggregates: tuple[Aggregate, ...], matches: Matches
-    ) -> list[pa.ChunkedArray]:
-        """Return aggregates of one situation of each match, each once a situation and instant."""
-        columns = (matches.firsts[:, situation], matches.detections, matches.partitions)
-        # Rows that situations begin with are of one partition each, and of one situation of a name.
-        order = np.lexsort(columns[1::-1])
-        firsts, instants, partitions = (column[order] for column in columns)
+        self, situation: int, first: Ints, stop: Ints, partition: Ints, until: Ints
+    ) -> pa.Table:
+        """Return aggregates of a situation of each match, computed once for each instant."""
+        order = np.lexsort((until, first))
         is_new = np.ones(len(order), np.bool_)
-        is_new[1:] = (firsts[1:] != firsts[:-1]) | (instants[1:] != instants[:-1])
-        wanted = np.empty(len(order), np.int64)
-        wanted[order] = np.cumsum(is_new) - 1
-        stops = matches.stops[order, situation]
-        asked = firsts[is_new], stops[is_new], instants[is_new]
+        is_new[1:] = (np.diff(first[order]) != 0) | (np.diff(until[order]) != 0)
+        number = np.empty(len(order), np.int64)
+        number[order] = np.cumsum(is_new) - 1
+        chosen = order[is_new]
+        first, stop, partition, until = (x[chosen] for x in (first, stop, partition, until))
         if self._ranges is not None:
-            table = self._ranges(aggregates, *asked)
+            found = self._ranges(self._by_situation[situation], first, stop, until)
         else:
-            held, rows, groups = self._rows_of(partitions[is_new], *asked)
-            values = held.values.take(pa.array(rows)) if self._names else held.values
-            table = self._aggregate(aggregates, _grouped(values, groups))
-        return [column.take(pa.array(wanted)) for column in table.columns]
-
-    def _rows_of(
-        self, partitions: Ints, firsts: Ints, stops: Ints, instants: Ints
-    ) -> tuple[_Held, Ints, Ints]:
-        """Return the places of rows of situations up to an instant, and of which each is."""
-        held = self._held()
-        n = len(held.seqs)
-        order = np.argsort(held.partitions, kind="stable")
-        by_partition = held.partitions[order] * n + order
-        stops = np.minimum(
-            np.searchsorted(held.seqs, stops), np.searchsorted(held.times, instants, side="right")
-        )
-        begins = np.searchsorted(by_partition, partitions * n + np.searchsorted(held.seqs, firsts))
-        lengths = np.searchsorted(by_partition, partitions * n + stops) - begins
-        groups = np.repeat(np.arange(len(begins)), lengths)
-        behind = np.cumsum(lengths)
-        return held, order[np.arange(len(groups)) + (begins - behind + lengths)[groups]], groups
+            places, counts = self._rows_of(partition, first, stop, until)
+            numbers = np.repeat(np.arange(len(first)), counts)
+            found = self._groups[situation].aggregates(self._rows.take(places), numbers, first)
+        return found.take(pa.array(number))
 
     def state(self) -> State:
-        """Return the rows that are held."""
-        return self._held()._asdict()
+        """Return what is held."""
+        return {
+            "rows": self._rows.state(),
+            "first_held": self._first_held,
+            "last": self._last,
+            "groups": [groups.state() for groups in self._groups.values()],
+        }
 
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
-        self._pieces = [_Held(**state)]
-        self.n_rows = len(self._pieces[0].seqs)
-
-
-def _grouped(values: pa.Table, groups: Ints) -> pa.Table:
-    columns = [pa.array(groups, pa.int64()), *values.columns]
-    return pa.table(columns, names=[GROUP.name, *values.column_names])
+        self._rows.take_over(state["rows"])
+        self._first_held = integer(state["first_held"], 0, OPEN)
+        stop = self._first_held + self._rows.n_rows
+        self._last = integers(state["last"], state["last"].shape, -1, stop - 1)
+        before = self._rows.numbers[_BEFORE]
+        if (before >= self._first_held + np.arange(len(before))).any() or before.min(
+            initial=0
+        ) < -1:
+            raise ValueError("rows of the state stand before themselves")
+        for groups, of in zip(self._groups.values(), state["groups"], strict=True):
+            groups.take_over(of)

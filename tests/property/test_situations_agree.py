@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import product
 from random import Random
+from statistics import median
 from typing import Any
 from unittest.mock import patch
 
@@ -23,7 +24,7 @@ from replay.language.bound import (
     SituationRelation,
     StreamRelation,
 )
-from replay.situations import matching
+from replay.situations import matching, previous_rows, returns
 from replay.situations.network import distances
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
@@ -153,6 +154,8 @@ RETURNED: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "FIRST({}.x)": lambda rows: rows[0]["x"],
     "LAST({}.v)": lambda rows: rows[-1]["v"],
     "AVG({}.v)": lambda rows: sum(row["v"] for row in rows) / len(rows),
+    "MEDIAN({}.v)": lambda rows: float(median(row["v"] for row in rows)),
+    "COUNT(DISTINCT {}.v)": lambda rows: len({row["v"] for row in rows}),
 }
 
 
@@ -254,7 +257,12 @@ def test_matches_are_those_that_no_future_undoes(random: Random) -> None:
         assert_lies_as_the_network_says(question, answer)
         wanted = repr(answer)
         assert repr(tuples(replay.query({"s": table}, sql).table)) == wanted, sql
-        with patch.multiple(matching, MEASURED=1, Ordering=partial(AnyOrdering, random)):
+        held_min = random.choice((1, 4, returns.HELD_MIN))
+        with (
+            patch.multiple(matching, MEASURED=1, Ordering=partial(AnyOrdering, random)),
+            patch.object(returns, "HELD_MIN", held_min),
+            patch.object(previous_rows, "KEPT_MIN", held_min),
+        ):
             assert repr(pushed(random, sql, table)) == wanted, sql
 
 

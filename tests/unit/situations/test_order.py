@@ -91,13 +91,12 @@ def test_as_many_are_counted_as_have_the_relations() -> None:
         query, within = pattern(2, [(0, 1, relations)], 15), 15
         matcher = Matcher(query)
         both = [some_periods(random) for _ in range(2)]
-        changes = [
-            row
+        rows = [
+            (0, name, start, start, end, end)
             for name, periods in enumerate(both)
             for start, end in periods
-            for row in ((1, 0, name, start, start), (0, 0, name, end, end))
         ]
-        matcher.note(np.array(changes, np.int64).reshape(-1, 5), 1)
+        matcher.note(np.array(rows, np.int64).reshape(-1, 6), 0, 1)
         seen = kernels.Seen(*np.zeros((2, 2), np.int64), *np.zeros((2, 1), np.int64))
         kernels.measure(matcher._pattern, matcher._lives, np.array([0]), 99, seen)
         near = [(a, b) for a, b in product(*both) if abs(a[0] - b[0]) <= within]
