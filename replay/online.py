@@ -11,7 +11,7 @@ import pyarrow as pa
 from chronicle.errors import SchemaError, StreamNotFoundError
 from chronicle.time import time_type, to_int64
 from replay.errors import NotSupportedError, QueryError
-from replay.language.bound import BoundCreate, BoundQuery, Outer
+from replay.language.bound import BoundCreate, BoundQuery
 from replay.language.syntax import Query, streams_of
 from replay.operators.packing import State
 from replay.running.arguments import Moment, check_params, check_query, to_internal
@@ -19,7 +19,7 @@ from replay.running.catalog import Described
 from replay.running.input_ports import InputPort, StreamPort, open_port
 from replay.running.online_query import OnlineQuery, Resumable, checked
 from replay.running.statement import Parameters, alone, bind_over, parse, prepare
-from replay.running.windowed_patterns import not_online
+from replay.running.steps import whole_answer_needed
 
 
 def online(
@@ -49,15 +49,15 @@ def online(
     Returns
     -------
     OnlineQuery or OnlineFlow
-        The first for a row pattern over the events themselves; both have ``columns`` (which
-        columns of the events it reads), ``schema`` (of the answer), ``push`` and ``finish``, and
-        ``snapshot`` and ``restore`` to go on elsewhere, or after a restart.
+        The first for a row pattern over the events themselves, not in windows; both have
+        ``columns`` (which columns of the events it reads), ``schema`` (of the answer), ``push`` and
+        ``finish``, and ``snapshot`` and ``restore`` to go on elsewhere, or after a restart.
 
     Raises
     ------
     QueryError
         If the query cannot be read or bound, or needs all rows before it can give one (ORDER BY;
-        GROUP BY, DISTINCT or HAVING around MATCH_RECOGNIZE).
+        GROUP BY around MATCH_RECOGNIZE without a column of its window).
     StreamNotFoundError
         If it reads a stream whose schema is not given.
 
@@ -82,11 +82,11 @@ def online(
     parsed = _parsed(sql)
     describe = _describer(streams_of(parsed), schema, time)
     described = alone(parsed, describe)
-    if described is not None:
-        statement = prepare(sql, *described, params)
-        if statement.plain.windows is not None:
-            raise not_online()
-        _check_rows_alone(statement.bound.outer)
+    statement = None if described is None else prepare(sql, *described, params)
+    if described is not None and statement is not None and statement.plain.windows is None:
+        outer = statement.bound.outer
+        if outer is not None and not outer.is_row_by_row:
+            raise whole_answer_needed()
         return OnlineQuery(statement, described[0])
     bound = bind_over(sql, describe, params)
     if isinstance(bound, BoundCreate):
@@ -138,14 +138,6 @@ def _describer(
         return schemas[name], time.get(name) if isinstance(time, Mapping) else time
 
     return describe
-
-
-def _check_rows_alone(outer: Outer | None) -> None:
-    if outer is not None and not outer.is_row_by_row:
-        raise NotSupportedError(
-            "ORDER BY, GROUP BY, aggregates, HAVING and DISTINCT around MATCH_RECOGNIZE need the "
-            "whole answer, which an online query never has; leave them out, or use replay.query"
-        )
 
 
 @dataclass(slots=True)
@@ -244,7 +236,8 @@ class OnlineFlow(Resumable):
         """Promise that no further event of a stream is before a time, and return what is certain.
 
         A join then goes on although one of its streams is silent, and windows over events that end
-        by then are told. Patterns, and what stands over subqueries, wait for the next event.
+        by then are told, also those that patterns are matched in. Patterns without windows, and
+        what stands over subqueries, wait for the next event.
 
         Parameters
         ----------

@@ -24,7 +24,6 @@ from replay.operators.outer_pieces import OuterOperator
 from replay.operators.packing import State
 from replay.running.classes import CLASSES, of_table
 from replay.running.steps import Chain, operators_of, situating
-from replay.running.windowed_patterns import not_online
 from replay.windows.forming import TOLD_MAX
 
 SchemaOf = Callable[[str], pa.Schema]
@@ -41,13 +40,11 @@ def open_port(query: BoundQuery, schema_of: SchemaOf) -> InputPort:
         kind, stream = CLASSES[type(known)], known.stream
         port = StreamPort(stream.name, stream.time, kind.reading(known).columns, schema_of)
         return ChainPort(port, Chain(kind.operators(known)))
-    if isinstance(query, BoundPatternQuery) and query.windows is not None:
-        raise not_online()
     operators = operators_of(query, eager=True, told_max=TOLD_MAX)
     if any(isinstance(step, OuterOperator) and step.needs_end for step in operators):
         raise NotSupportedError(
-            "ORDER BY, and GROUP BY around MATCH_RECOGNIZE, need the whole answer, which an online "
-            "query never has; leave them out, or use replay.query"
+            "rows in another order than they come in need the whole answer, which an online query "
+            "never has; leave ORDER BY out, or use replay.query"
         )
     columns = columns_of_query(query)
     if isinstance(query, BoundPatternQuery):

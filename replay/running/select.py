@@ -64,6 +64,7 @@ from replay.running.flows import (
 from replay.running.scalars import scalar_queries
 from replay.running.statement import STATEMENTS_CACHED, Statement, to_statement
 from replay.running.steps import (
+    BELOW,
     Chain,
     IntegerCheck,
     aggregating,
@@ -116,7 +117,7 @@ class Opener:
         flow = self.open_query(query)
         if not isinstance(query, BoundPatternQuery) or query.outer is None:
             return flow
-        return OperatorFlow(flow, IntegerCheck(query))
+        return OperatorFlow(flow, IntegerCheck(query, BELOW))
 
     def _open_pattern(self, query: BoundPatternQuery) -> Flow:
         """Return the matches of a row pattern over a stream, a filter, or any subquery."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from replay.language.bound import (
     ROW_NUMBER,
     WINDOW_END,
     WINDOW_START,
+    Attribute,
     BoundPatternQuery,
     BoundQuery,
     DataType,
@@ -47,6 +48,8 @@ from replay.running.scalars import scalar_queries
 from replay.running.statement import Statement, to_statement
 from replay.windows.aggregator import WindowAggregator
 
+_BORDERS = (WINDOW_START, WINDOW_END)
+
 
 def operators_of(
     query: BoundQuery, *, eager: bool = False, told_max: int | None = None
@@ -58,7 +61,7 @@ def operators_of(
     """
     checks = _checks(query)
     if isinstance(query, BoundPatternQuery):
-        return [*checks, *matching(query)]
+        return [*checks, *(matching_online(query) if eager else matching(query))]
     what = to_aggregation(query)
     if what is not None:
         return [*checks, *aggregating(what, eager=eager, told_max=told_max)]
@@ -123,7 +126,7 @@ def allowed_to_tell(what: WindowAggregation, told_max: int | None) -> int | None
 
 
 def _rest_in_order(what: WindowAggregation) -> Outer:
-    borders = () if isinstance(what.windows, WholeRange) else (WINDOW_START, WINDOW_END)
+    borders = () if isinstance(what.windows, WholeRange) else _BORDERS
     return without_order(what.rest, (*borders, *what.key_names))
 
 
@@ -134,11 +137,7 @@ def matching(query: BoundPatternQuery, *, first: int | None = None) -> list[Oper
 
     Raises a NotSupportedError for subqueries in MEASURES that have no value yet: online.
     """
-    if scalar_queries(query):
-        raise NotSupportedError(
-            "a subquery in MEASURES needs its whole answer, which an online query never has; ask "
-            "for it before, and give its value as a parameter"
-        )
+    _check_no_scalars(query)
     summed = summed_in_windows(query)
     if summed is not None:
         from replay.running.windowed_patterns import WindowedSums  # nor these
@@ -153,6 +152,73 @@ def matching(query: BoundPatternQuery, *, first: int | None = None) -> list[Oper
     query = with_arrays(query)
     inner = Late(partial(_inner, replace(query, outer=None), first))
     return [inner] if query.outer is None else [inner, OuterOperator(query.outer)]
+
+
+def matching_online(query: BoundPatternQuery) -> list[Operator]:
+    """Return the operators of a row pattern and of the outer query around it, for rows to come.
+
+    Raises a NotSupportedError for an outer query that has no row before the rows end.
+    """
+    query = replace(query, outer=_without_window_order(query))
+    outer = query.outer
+    if outer is None or not (outer.order_by or _is_grouped(outer)):
+        return matching(query)
+    if query.windows is None or outer.order_by:
+        raise whole_answer_needed()
+    from replay.running.windowed_patterns import (  # no other query needs it
+        GroupedMatching,
+        WindowedSums,
+        grouped_by_window,
+    )
+
+    if not grouped_by_window(outer):
+        raise whole_answer_needed()
+    _check_no_scalars(query)
+    items = tuple((name, Attribute(name, expression.type)) for name, expression in outer.items)
+    cut = Outer(items, distinct=outer.distinct, limit=outer.limit, offset=outer.offset)
+    grouped = replace(query, outer=replace(outer, distinct=False, limit=None, offset=0))
+    summed = summed_in_windows(query)
+    make: Callable[[pa.Schema], AnswersOfSchema] = (
+        partial(GroupedMatching, with_arrays(grouped))
+        if summed is None
+        else partial(WindowedSums, grouped, summed, eager=True)
+    )
+    return [Late(make), IntegerCheck(query, ONLINE), OuterOperator(cut)]
+
+
+def whole_answer_needed() -> NotSupportedError:
+    """Return the error on what stands around MATCH_RECOGNIZE and has no row before the end."""
+    return NotSupportedError(
+        "ORDER BY, GROUP BY, aggregates, HAVING and DISTINCT around MATCH_RECOGNIZE need the whole "
+        "answer, which an online query never has; have matches be those of windows and write GROUP "
+        "BY window_start, leave them out, or use replay.query"
+    )
+
+
+def _is_grouped(outer: Outer) -> bool:
+    return outer.group_by is not None or outer.having is not None
+
+
+def _without_window_order(query: BoundPatternQuery) -> Outer | None:
+    """Return the outer query without an ORDER BY that asks for the order of windows and groups."""
+    outer = query.outer
+    if outer is None or query.windows is None:
+        return outer
+    keys = outer.group_by
+    if keys is None:
+        borders = [(source, name) for source, name in query.output if source in _BORDERS]
+        return without_order(outer, [name for _, name in sorted(borders, reverse=True)])
+    names = [key.name for key in keys if isinstance(key, Attribute)]
+    in_order = without_order(replace(outer, group_by=None), names)
+    return replace(in_order, group_by=keys) if len(names) == len(keys) else outer
+
+
+def _check_no_scalars(query: BoundPatternQuery) -> None:
+    if scalar_queries(query):
+        raise NotSupportedError(
+            "a subquery in MEASURES needs its whole answer, which an online query never has; ask "
+            "for it before, and give its value as a parameter"
+        )
 
 
 def _inner(query: BoundPatternQuery, first: int | None, schema: pa.Schema) -> AnswersOfSchema:
@@ -199,10 +265,22 @@ class RowNumbers(_HandedOn):
         self._n_rows = state["n_rows"]
 
 
-class IntegerCheck(_HandedOn):
-    """Groups of matches, handed on to another query, which takes whole numbers of 64 bits."""
+_CASTS: Final = "CAST(… AS VARCHAR), LOG10(…) or CAST(… AS DECIMAL(76, 0))"
+BELOW: Final = (
+    "column '{}' of a subquery has a number that INTEGER cannot hold, so no query around can "
+    f"compute with it; write {_CASTS} in the subquery"
+)
+ONLINE: Final = (
+    "column '{}' has a number that INTEGER cannot hold, and an online answer has its types before "
+    f"its rows; write {_CASTS}"
+)
 
-    def __init__(self, query: BoundPatternQuery) -> None:
+
+class IntegerCheck(_HandedOn):
+    """Groups of matches, handed on to what takes whole numbers of 64 bits: `BELOW` or `ONLINE`."""
+
+    def __init__(self, query: BoundPatternQuery, message: str) -> None:
+        self._message = message
         items = () if query.outer is None else query.outer.items
         self._names = [name for name, part in items if part.type is DataType.INTEGER]
 
@@ -213,11 +291,7 @@ class IntegerCheck(_HandedOn):
         """
         for name in self._names:
             if pa.types.is_decimal256(table.schema.field(name).type):
-                raise QueryError(
-                    f"column '{name}' of a subquery has a number that INTEGER cannot hold, so no "
-                    "query around can compute with it; write CAST(… AS VARCHAR), LOG10(…) or CAST("
-                    "… AS DECIMAL(76, 0)) in the subquery"
-                )
+                raise QueryError(self._message.format(name))
         yield table
 
     def state(self) -> State:

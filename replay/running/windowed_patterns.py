@@ -1,8 +1,12 @@
-"""A row pattern in windows: the rows of each window are matched, one window after the other."""
+"""A row pattern in windows: the rows of each window are matched, one window after the other.
+
+The outer query around it groups by window online: a group goes out once no window to come is of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,17 +15,19 @@ import pyarrow as pa
 
 from chronicle.time import to_int64
 from replay.engines.source import TableSource
-from replay.errors import NotSupportedError
 from replay.expressions.columns import Values, to_arrow
 from replay.expressions.scalars import Faults
 from replay.language.bound import (
     WINDOW_END,
     WINDOW_START,
+    Attribute,
     BoundPatternQuery,
+    Outer,
     SlidingWindows,
 )
 from replay.language.required_columns import columns_of_pattern
 from replay.limits import check_limits
+from replay.operators.outer import apply_outer
 from replay.operators.packing import State
 from replay.patterns.answer import ResultBuilder
 from replay.patterns.local import Replay
@@ -50,10 +56,18 @@ class _Windowed:
         Columns of the rows.
     first
         The time of the stream's first event; None: that of the first row.
+    told_by
+        Which of start and end (0, 1) tell windows apart: those that agree in them are looked at
+        together, once the last of them is over.
     """
 
     def __init__(
-        self, query: BoundPatternQuery, schema: pa.Schema, *, first: int | None = None
+        self,
+        query: BoundPatternQuery,
+        schema: pa.Schema,
+        *,
+        first: int | None = None,
+        told_by: tuple[int, ...] = (0, 1),
     ) -> None:
         assert query.windows is not None
         self._query = query
@@ -61,7 +75,7 @@ class _Windowed:
         self._windows: _Grid | _Sliding = (
             _Sliding(query.windows.size)
             if isinstance(query.windows, SlidingWindows)
-            else _Grid(query, first)
+            else _Grid(query, first, told_by)
         )
         self._rows = schema.empty_table().select(self._columns)
         self._times = np.empty(0, np.int64)
@@ -69,7 +83,7 @@ class _Windowed:
 
     def _take(self, table: pa.Table) -> int | None:
         """Keep the next rows; return the time of the last, None if there is none."""
-        times = to_int64(table.column(self._query.time), name=self._query.time).to_numpy()
+        times = self._times_of(table)
         self._rows = pa.concat_tables([self._rows, table.select(self._columns)])
         self._times = np.concatenate([self._times, times])
         return int(times[-1]) if len(times) else None
@@ -94,13 +108,23 @@ class _Windowed:
             rows, self._columns, time=query.time, name=query.stream, order_by=query.order_by
         )
 
-    def state(self) -> State:
-        """Refuse: no query online is made of it."""
-        raise not_online()
+    def _times_of(self, rows: pa.Table) -> IntArray:
+        times: IntArray = to_int64(rows.column(self._query.time), name=self._query.time).to_numpy()
+        return times
 
-    def take_over(self, state: State) -> None:  # noqa: ARG002
-        """Refuse: no query online is made of it."""
-        raise not_online()
+    def state(self) -> State:
+        """Return the rows that are kept, and which windows were looked at."""
+        return {
+            "windows": self._windows.state(),
+            "rows": self._rows,
+            "n_dropped": self._n_dropped,
+        }
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._windows.take_over(state["windows"])
+        self._rows, self._n_dropped = state["rows"], state["n_dropped"]
+        self._times = self._times_of(self._rows)
 
 
 class _Window(NamedTuple):
@@ -116,7 +140,8 @@ class _Window(NamedTuple):
 class WindowedSums(_Windowed):
     """Aggregates over the matches of each window, of a query for which none need be made.
 
-    What is known of a window is a few numbers, kept until the end of the input.
+    What is known of a window is a few numbers. They are kept until the end of the input, or as an
+    ``eager`` one until no window to come is of the same group.
     """
 
     is_done = False
@@ -128,9 +153,12 @@ class WindowedSums(_Windowed):
         schema: pa.Schema,
         *,
         first: int | None = None,
+        eager: bool = False,
     ) -> None:
-        super().__init__(query, schema, first=first)
+        told_by = grouped_by_window(query.outer) if eager else (0, 1)
+        super().__init__(query, schema, first=first, told_by=told_by)
         self._program = program
+        self._eager = eager
         self._of_windows: list[tuple[int, int]] = []
         self._totals: list[Total] = []
         self._latest: tuple[tuple[int, int], list[Total]] = (0, 0), []
@@ -146,21 +174,31 @@ class WindowedSums(_Windowed):
         return self._n_faults + self._faults.count
 
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Take the next rows; nothing comes before the end."""
+        """Take the next rows; yield the groups that are over, if they are wanted before the end."""
         reached = self._take(table)
-        if reached is not None:
-            self._sum(reached)
-        return iter(())
+        return iter(()) if reached is None else self.advance(reached)
 
     def advance(self, time: int) -> Iterator[pa.Table]:
-        """Sum over the windows that end by a time."""
+        """Sum over the windows that end by a time; yield as `push` does."""
         self._sum(time)
-        return iter(())
+        if self._eager and self._totals:
+            yield self._answer()
 
     def finish(self) -> Iterator[pa.Table]:
-        """Yield the answer."""
+        """Yield the answer, as far as it is not yet told."""
         self._sum(None)
-        yield self._answer()
+        if self._totals or not self._eager:
+            yield self._answer()
+
+    def state(self) -> State:
+        """Return what is known and kept of an eager one, which keeps no sums."""
+        return {**super().state(), "n_faults": self.n_faults}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        super().take_over(state)
+        self._latest = (0, 0), []
+        self._n_faults, self._faults.count = state["n_faults"], 0
 
     def _sum(self, reached: int | None) -> None:
         for window in self._closed(reached):
@@ -178,11 +216,11 @@ class WindowedSums(_Windowed):
         return found
 
     def _answer(self) -> pa.Table:
+        """Return the groups of the windows since the last answer."""
         assert self._program.sums is not None
-        summing = self._program.sums.summing
-        return answer_sums(
-            self._query, summing, self._totals, self._of_rows, self._faults, self._of_windows
-        )
+        summing, totals, windows = self._program.sums.summing, self._totals, self._of_windows
+        self._totals, self._of_windows = [], []
+        return answer_sums(self._query, summing, totals, self._of_rows, self._faults, windows)
 
 
 class _Matched(NamedTuple):
@@ -202,16 +240,22 @@ class WindowedMatching(_Windowed):
     """
 
     def __init__(
-        self, query: BoundPatternQuery, schema: pa.Schema, *, first: int | None = None
+        self,
+        query: BoundPatternQuery,
+        schema: pa.Schema,
+        *,
+        first: int | None = None,
+        told_by: tuple[int, ...] = (0, 1),
     ) -> None:
-        super().__init__(query, schema, first=first)
+        super().__init__(query, schema, first=first, told_by=told_by)
         self._inside = matched_in_windows(query)
         self._program = compile_program(self._inside)
         self._left = query.limit
         self.n_faults = 0
-        self._latest = _Matched((0, 0), *self._matched(self._rows))
+        self._none = _Matched((0, 0), *self._matched(self._rows))
+        self._latest = self._none
         """Windows that follow each other may have the same rows, and then the same matches."""
-        self.schema = self._with_window(self._latest.tables[0], 0, 0).schema
+        self.schema = self._with_window(self._none.tables[0], 0, 0).schema
 
     @property
     def is_done(self) -> bool:
@@ -231,6 +275,16 @@ class WindowedMatching(_Windowed):
     def finish(self) -> Iterator[pa.Table]:
         """Yield the matches of the windows that are left."""
         yield from self._told(None)
+
+    def state(self) -> State:
+        """Return what is known and kept."""
+        return {**super().state(), "left": self._left, "n_faults": self.n_faults}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        super().take_over(state)
+        self._latest = self._none
+        self._left, self.n_faults = state["left"], state["n_faults"]
 
     def _told(self, reached: int | None) -> Iterator[pa.Table]:
         """Yield the matches of the windows whose rows have all come, by window."""
@@ -273,20 +327,70 @@ class WindowedMatching(_Windowed):
         return kept
 
 
-def not_online() -> NotSupportedError:
-    """Return the error on a query online in windows."""
-    return NotSupportedError(
-        "MATCH_RECOGNIZE in windows cannot go online yet; leave the window function out and write "
-        "WITHIN, or use replay.query"
-    )
+class GroupedMatching:
+    """A row pattern in windows and the outer query, which groups by window; matches are made.
+
+    Groups go out once no window to come is of them. The outer query orders and cuts nothing.
+    """
+
+    is_done = False
+
+    def __init__(self, query: BoundPatternQuery, schema: pa.Schema) -> None:
+        assert query.outer is not None
+        self._outer, self._faults = query.outer, Faults()
+        inner, told_by = replace(query, outer=None), grouped_by_window(query.outer)
+        self._matching = WindowedMatching(inner, schema, told_by=told_by)
+        self.schema = apply_outer(self._matching.schema.empty_table(), self._outer, Faults()).schema
+
+    @property
+    def n_faults(self) -> int:
+        """Faults of rows so far."""
+        return self._matching.n_faults + self._faults.count
+
+    def push(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Take the next rows; yield the groups that are over."""
+        return self._grouped(self._matching.push(table))
+
+    def advance(self, time: int) -> Iterator[pa.Table]:
+        """Yield the groups that are over by a time."""
+        return self._grouped(self._matching.advance(time))
+
+    def finish(self) -> Iterator[pa.Table]:
+        """Yield the groups that are left."""
+        return self._grouped(self._matching.finish())
+
+    def _grouped(self, matches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        tables = list(matches)
+        if tables:
+            yield apply_outer(pa.concat_tables(tables), self._outer, self._faults)
+
+    def state(self) -> State:
+        """Return what is known and kept."""
+        return {"matching": self._matching.state(), "n_faults": self._faults.count}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._matching.take_over(state["matching"])
+        self._faults.count = state["n_faults"]
+
+
+def grouped_by_window(outer: Outer | None) -> tuple[int, ...]:
+    """Return which of start and end of a window (0, 1) an outer query groups by."""
+    keys = () if outer is None or outer.group_by is None else outer.group_by
+    names = {key.name for key in keys if isinstance(key, Attribute)}
+    return tuple(place for place, name in enumerate((WINDOW_START, WINDOW_END)) if name in names)
 
 
 class _Grid:
     """Windows of HOP, TUMBLE and CUMULATE that have rows, in the order of start and end."""
 
-    def __init__(self, query: BoundPatternQuery, first: int | None) -> None:
+    def __init__(
+        self, query: BoundPatternQuery, first: int | None, told_by: tuple[int, ...]
+    ) -> None:
         self._query = query
+        self._told_by = told_by
         self._next = 0
+        self._first = first
         self._grid: TimeGrid | None = None
         if first is not None:
             self._begin(first)
@@ -295,7 +399,7 @@ class _Grid:
         windows = self._query.windows
         assert windows is not None
         assert not isinstance(windows, SlidingWindows)
-        self._grid = grid_of(windows, first)
+        self._first, self._grid = first, grid_of(windows, first)
         self._next = self._grid.ending_after(first)
         return self._grid
 
@@ -307,14 +411,17 @@ class _Grid:
         return int(self._grid.bounds_of(np.array([self._next]))[0][0])
 
     def closed(self, times: IntArray, reached: int | None) -> Iterator[tuple[int, int]]:
-        """Yield the windows that have rows and end by a time; all where it is None."""
+        """Yield the windows that have rows and are over by a time; all where it is None.
+
+        Their ends, and whatever else they are told by, are before those of all to come.
+        """
         if not len(times):
             return
         grid = self._grid or self._begin(int(times[0]))
+        coming = None if reached is None else self._told(int(grid.ending_after(reached)))
         while True:
-            starts, ends = grid.bounds_of(np.array([self._next]))
-            start, end = int(starts[0]), int(ends[0])
-            if reached is not None and end > reached:
+            start, end = self._bounds(self._next)
+            if coming is not None and self._told(self._next) >= coming:
                 return
             low, high = np.searchsorted(times, (start, end)).tolist()
             if low < high:
@@ -325,13 +432,34 @@ class _Grid:
             else:
                 self._next = max(self._next + 1, int(grid.ending_after(int(times[low]))))
 
+    def _bounds(self, number: int) -> tuple[int, int]:
+        assert self._grid is not None
+        starts, ends = self._grid.bounds_of(np.array([number]))
+        return int(starts[0]), int(ends[0])
+
+    def _told(self, number: int) -> tuple[int, ...]:
+        """Return what a window is told by; it never descends from one to the next."""
+        bounds = self._bounds(number)
+        return tuple(bounds[place] for place in self._told_by)
+
+    def state(self) -> State:
+        """Return where windows are counted from, and which is next."""
+        return {"first": self._first, "next": self._next}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._first, self._grid = None, None
+        if state["first"] is not None:
+            self._begin(state["first"])
+        self._next = state["next"]
+
 
 class _Sliding:
     """Windows of SLIDING: one for each distinct time."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._done = np.iinfo(np.int64).min
+        self._done = int(np.iinfo(np.int64).min)
         """The last time whose window was told."""
 
     @property
@@ -346,3 +474,11 @@ class _Sliding:
                 return
             self._done = time
             yield time - self._size + 1, time + 1
+
+    def state(self) -> State:
+        """Return the last time whose window was told."""
+        return {"done": self._done}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave."""
+        self._done = state["done"]

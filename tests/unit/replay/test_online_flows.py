@@ -32,6 +32,10 @@ def events(seed: int = 1) -> pa.Table:
 
 
 HOP = "TABLE(HOP(TABLE {}, DESCRIPTOR(t), 3, 8))"
+PAIRS = (
+    "MATCH_RECOGNIZE (PARTITION BY window_start, window_end, k ORDER BY t MEASURES A.a AS m "
+    "PATTERN (A B+) SEMANTICS SKIP TILL ANY WITHIN 4 DEFINE B AS x > 0)"
+)
 QUERIES = (
     "SELECT t, a + 1 AS b FROM s WHERE x > 0 ORDER BY t",
     "SELECT DISTINCT a FROM s",
@@ -66,6 +70,19 @@ QUERIES = (
         "SELECT * FROM (SELECT * FROM s WHERE a > 0 ORDER BY t) MATCH_RECOGNIZE (ORDER BY t "
         "MEASURES A.t AS t, B.a AS b PATTERN (A B) WITHIN 5 DEFINE B AS B.a > A.a) LIMIT 6"
     ),
+    (
+        f"SELECT window_start, k, COUNT(*) AS n, SUM(m) AS s FROM {HOP.format('s')} {PAIRS} "
+        "GROUP BY k, window_start HAVING COUNT(*) > 1 ORDER BY window_start"
+    ),
+    (
+        "SELECT window_start, COUNT(DISTINCT m) AS n, AVG(B.x) AS x FROM TABLE(CUMULATE(TABLE s, "
+        f"DESCRIPTOR(t), 2, 8)) {PAIRS} GROUP BY window_start"
+    ),
+    (
+        "SELECT DISTINCT k, MAX(m) AS top FROM TABLE(HOP(TABLE (SELECT * FROM s WHERE a > 0 ORDER "
+        f"BY t), DESCRIPTOR(t), 3, 8)) {PAIRS} GROUP BY window_start, k LIMIT 5 OFFSET 1"
+    ),
+    f"SELECT window_end, m FROM TABLE(SLIDING(TABLE s, DESCRIPTOR(t), 4)) {PAIRS} WHERE k = 'u'",
 )
 
 

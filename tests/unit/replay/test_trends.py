@@ -117,13 +117,46 @@ def test_aggregates_over_symbols_stand_wherever_patterns_do(store: chronicle.Sto
     assert answer.to_pylist() == [{"s": 12.0, "n": 3}]
 
 
-def test_patterns_in_windows_do_not_go_online_yet():
-    by_window = PATTERN.format(by="window_start")
-    sql = f"SELECT * FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 9)) {by_window}"
-    subquery = sql.replace("TABLE s", "TABLE (SELECT * FROM s WHERE x > 1)")
-    for text in (sql, subquery):
-        with pytest.raises(NotSupportedError, match="in windows cannot go online yet"):
-            replay.online(text, EVENTS.schema, time="t")
+def by_window(select: str, rest: str = "", windows: str = "TUMBLE(TABLE s, DESCRIPTOR(t), 3)"):
+    pattern = (
+        "PARTITION BY window_start, window_end ORDER BY t PATTERN (A B) SEMANTICS SKIP TILL ANY"
+    )
+    return f"SELECT {select} FROM TABLE({windows}) MATCH_RECOGNIZE ({pattern}) {rest}"
+
+
+def test_groups_of_a_window_go_out_when_it_is_over():
+    rows = pa.table({"t": [0, 1, 2]})
+    tumble = by_window("window_end AS e, COUNT(*) AS n", "GROUP BY window_end")
+    flow = replay.online(tumble, rows.schema, time="t")
+    assert flow.push(rows).num_rows == 0
+    assert flow.advance(3).to_pylist() == [{"e": 3, "n": 3}]
+    assert flow.push(pa.table({"t": [4, 5, 6]})).to_pylist() == [{"e": 6, "n": 1}]
+    assert flow.finish().num_rows == 0
+    # Windows of CUMULATE that start together are over with the last of them: [0, 2), [0, 4).
+    cumulate = by_window(
+        "window_start AS s, COUNT(*) AS n",
+        "GROUP BY window_start",
+        "CUMULATE(TABLE s, DESCRIPTOR(t), 2, 4)",
+    )
+    flow = replay.online(cumulate, rows.schema, time="t")
+    flow.push(rows)
+    assert flow.advance(3).num_rows == 0
+    assert flow.advance(4).to_pylist() == [{"s": 0, "n": 1 + 3}]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        by_window("COUNT(*) AS n"),
+        by_window("window_start, COUNT(*) AS n", "GROUP BY window_start ORDER BY n"),
+        by_window("window_start", "ORDER BY window_start DESC"),
+        f"SELECT COUNT(*) AS n {OVER_S}",
+        f"SELECT COUNT(*) AS n {OVER_S.replace('FROM s', 'FROM (SELECT * FROM s WHERE x > 1)')}",
+    ],
+)
+def test_what_needs_the_end_of_the_stream_does_not_go_online(sql: str):
+    with pytest.raises(NotSupportedError, match="need the whole answer"):
+        replay.online(sql, EVENTS.schema, time="t")
 
 
 LARGE = pa.table({"t": [1, 2, 3], "k": ["a", "a", "b"], "n": [2**62, 2**62, 7]})
@@ -137,6 +170,12 @@ BY_WINDOW = (
     "MATCH_RECOGNIZE (PARTITION BY window_start PATTERN (A) SEMANTICS SKIP TILL ANY) "
     "GROUP BY window_start"
 )
+
+
+def test_a_sum_beyond_64_bits_fails_online_as_its_type_is_told_before():
+    flow = replay.online(BY_WINDOW, LARGE.schema, time="t")
+    with pytest.raises(replay.QueryError, match="column 'n' has a number that INTEGER cannot hold"):
+        flow.push(LARGE)
 
 
 @pytest.mark.parametrize(
