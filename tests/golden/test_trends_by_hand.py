@@ -244,6 +244,31 @@ def test_how_long_a_down_trend_took() -> None:
     assert aggregate("MAX(took)", stream, "S T*", "SKIP TILL ANY", define) == 4
 
 
+def test_how_long_trends_take_that_nobody_could_enumerate() -> None:
+    # Of n falling numbers a second apart any subset is a trend; 2^(d-1) of them take d seconds
+    # from each of n - d first rows, and n take none.
+    n = 70
+    define = "DEFINE T AS v < LAST(v, 1)"
+    (row,) = replay.query(
+        {"s": numbers(list(range(n, 0, -1)))},
+        "SELECT COUNT(took) AS n, SUM(took) AS s, MIN(took) AS least, MAX(took) AS most FROM s "
+        "MATCH_RECOGNIZE (ORDER BY t MEASURES LAST(t) - FIRST(t) AS took PATTERN (S T*) "
+        f"SEMANTICS SKIP TILL ANY {define})",
+    ).table.to_pylist()
+    taken = sum(d * (n - d) * 2 ** (d - 1) for d in range(1, n))
+    assert tuple(row.values()) == (2**n - 1, taken, 0, n - 1)
+
+
+def test_times_between_two_rows_of_each_match() -> None:
+    # a1 b2 c5, a1 b2 c7, a1 b4 c5, a1 b4 c7, a3 b4 c5, a3 b4 c7: 4, 6, 4, 6, 2 and 4.
+    define = letter("A", "B", "C")
+    sql = (
+        "SELECT COUNT(g), SUM(g), AVG(g), MIN(g), MAX(g) FROM s MATCH_RECOGNIZE (ORDER BY t "
+        f"MEASURES C.t - A.t AS g PATTERN (A B C) SEMANTICS SKIP TILL ANY {define})"
+    )
+    assert ask(trace("a1 b2 a3 b4 c5 c7"), sql) == [(6, 26, 26 / 6, 2, 6)]
+
+
 def test_sums_are_those_of_matches_not_of_parts_of_them() -> None:
     # (a1 c2 d3), (a1 c2 d5), (a1 c4 d5): C is 1, 1 and 10. A-Seq's printed formula gives 16.5, and
     # before d5 the largest C of a match is 1, whatever c4 has.

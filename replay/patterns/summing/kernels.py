@@ -22,7 +22,7 @@ Bools = npt.NDArray[np.bool_]
 
 # Kinds, rules and steps, as in `replay.patterns.trends.machine`.
 _SUM, _FLAGS, _LEAST = 0, 1, 2
-_EVERY, _LAST, _FIRST, _CLEAR, _LENGTHEN = 1, 2, 3, 4, 5
+_EVERY, _LAST, _FIRST, _CLEAR, _LENGTHEN, _SINCE = 1, 2, 3, 4, 5, 6
 _OP_NONE, _OP_BEGIN, _OP_ADD, _OP_MAP, _OP_FINISH, _OP_CLEAR, _OP_PUT = 0, 1, 2, 3, 4, 5, 6
 
 HIGH = np.uint64(1 << 44)
@@ -220,6 +220,11 @@ def map_row(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-
         if rule == _LENGTHEN:
             if known:
                 slots[slot, at + 1] += _ONE
+            continue
+        if rule == _SINCE:
+            earlier = np.int64(slots[slot, fields.offset[fields.waits[f]] + 1])
+            slots[slot, at] = _ONE
+            slots[slot, at + 1] = np.uint64(value - earlier)
             continue
         if rule == _LAST:
             for w in range(at, at + fields.words[f]):

@@ -26,6 +26,7 @@ from replay.patterns.trends.machine import (
     SEQ,
     Kind,
     Op,
+    Place,
     Rule,
     Steps,
     Sums,
@@ -412,11 +413,16 @@ class TrendOperator(RowIntake):
                 found.append(Total(key, 0 if seq is None else seq, numbers))
         return sorted(found, key=lambda total: total.first_seq)
 
-    def _read(self, cell: Words, at: tuple[int, ...]) -> int | DoubleSum | None:
-        number = self._number(cell, at[0])
-        if len(at) == 1 or number is None:
+    def _read(self, cell: Words, at: Place) -> int | DoubleSum | None:
+        number = self._number(cell, at.field)
+        if at.less is not None:
+            less = self._number(cell, at.less)
+            assert number is not None
+            assert less is not None
+            return number - less
+        if at.flags is None or number is None:
             return number
-        flags = int(cell[self._layout.offset[at[1]]])
+        flags = int(cell[self._layout.offset[at.flags]])
         units = number << (UNIT_EXPONENT - self._scale) if number else 0
         return DoubleSum(units, bool(flags & _NAN), bool(flags & _INF), bool(flags & _MINUS_INF))
 

@@ -11,7 +11,7 @@ Pure: kernels carry it out, `replay.patterns.summing.operator` drives them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -74,6 +74,8 @@ class Rule(IntEnum):
     """There are no such runs any more: of the field that counts those of `FIRST`."""
     LENGTHEN = 5
     """One more: of the least and greatest number of rows."""
+    SINCE = 6
+    """Its value less that of the field ``waits`` takes the place of those before."""
 
 
 RUNS = -1
@@ -101,11 +103,23 @@ class Field:
     operand: int = RUNS
     """Which of ``Sums.operands``."""
     waits: int = RUNS
-    """Of the rule FIRST: the field that counts runs without a row of the symbols."""
+    """Of the rule FIRST: the field that counts runs without a row of the symbols. Of SINCE: that of
+    the earlier row, which stands before."""
 
 
 SEQ = Operand(None, Kind.LEAST, Part.LEAST)
 """The place of a row in the stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a number that an aggregate is read from is found."""
+
+    field: int
+    flags: int | None = None
+    """Of a sum of DOUBLE: the field of its flags."""
+    less: int | None = None
+    """The field of what is to be taken from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +131,8 @@ class Sums:
     """Expressions over one row."""
     operands: tuple[Operand, ...]
     fields: tuple[Field, ...]
-    places: tuple[tuple[Number, tuple[int, ...]], ...]
-    """Of each number that an aggregate is read from: its field, and of a sum of DOUBLE its flags,
-    too."""
+    places: tuple[tuple[Number, Place], ...]
+    """Of each number that an aggregate is read from."""
     first_seq: int | None
     """The field that tells the first row of all matches, where the order of groups depends on it.
     """
@@ -164,7 +177,7 @@ def _why_of_query(query: BoundPatternQuery, code: StrategyCode) -> str | None:
     return _why_of_channels(to_summing(query)) or _why_of_keys(query)
 
 
-_HELD = {Held.ROWS, Held.FIRST, Held.LAST, Held.COUNT}
+_HELD = {Held.ROWS, Held.FIRST, Held.LAST, Held.COUNT, Held.GAP}
 _BEST = {(Held.LEAST, Part.LEAST), (Held.GREATEST, Part.GREATEST)}
 """The least of what is least in each match is the least at all its rows; so with the greatest."""
 _ADDED = {DataType.INTEGER, DataType.DOUBLE, *SCALES}
@@ -240,19 +253,40 @@ class _Fields:
             grain,
         )
 
-    def _place(self, number: Number) -> tuple[int, ...]:
+    def _place(self, number: Number) -> Place:
         if number == MATCHES:
-            return (0,)
+            return Place(0)
         assert number.channel is not None
         channel = self._summing.channels[number.channel]
         if channel.held is Held.COUNT:
-            return (self._of_counts(channel, number.part),)
+            return Place(self._of_counts(channel, number.part))
+        if channel.held is Held.GAP:
+            return self._of_gap(channel, number.part)
         kind = {Part.LEAST: Kind.LEAST, Part.GREATEST: Kind.GREATEST}.get(number.part, Kind.SUM)
         place = self._of_values(channel, kind, number.part)
         is_double = channel.value is not None and channel.value.type is DataType.DOUBLE
         if number.part is Part.SUM and is_double:
-            return place, self._of_values(channel, Kind.FLAGS, number.part)
-        return (place,)
+            return Place(place, flags=self._of_values(channel, Kind.FLAGS, number.part))
+        return Place(place)
+
+    def _of_gap(self, channel: Channel, part: Part) -> Place:
+        """Return where times between two rows of each run are found."""
+        if part is Part.COUNT:
+            return Place(0)  # both rows are there, and have a time
+        is_span = channel.symbols is None
+        earlier = replace(
+            channel, held=Held.FIRST if is_span else Held.ROWS, symbols=channel.since, since=None
+        )
+        if part is Part.SUM:
+            later = replace(channel, held=Held.LAST if is_span else Held.ROWS, since=None)
+            less = self._of_values(earlier, Kind.SUM, part)
+            return Place(self._of_values(later, Kind.SUM, part), less=less)
+        kind, of, other = Kind.LEAST, Kind.GREATEST, Part.GREATEST
+        if part is Part.GREATEST:
+            kind, of, other = Kind.GREATEST, Kind.LEAST, Part.LEAST
+        since = self._of_values(earlier, of, other)
+        operand = self._operand(Operand(self._value(channel.value), kind, part))
+        return Place(self._field(Field(kind, Rule.SINCE, channel.symbols, operand, since)))
 
     def _of_counts(self, channel: Channel, part: Part) -> int:
         """Return the field of the least or greatest number of values of the runs."""
