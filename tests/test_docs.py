@@ -224,6 +224,12 @@ def test_keys_of_an_analysis_are_those_of_the_documents(demo_store):
         "DEFINE B AS district = A.district)"
     )
     stats["aggregation"] = replay.explain(store, of_matches).to_dict()["aggregation"]
+    of_situations = (
+        "FROM crimes DEFINE A AS neighborhood = 1, B AS neighborhood = 2 PATTERN A before B "
+        "WITHIN 1 HOUR"
+    )
+    (explained,) = replay.explain(store, of_situations).to_dict()["inputs"]
+    stats |= {key: explained[key] for key in ("situations", "order")}
     found = set(keys(stats))
     planning = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[a-z].*?) \|", planning, flags=re.MULTILINE)
