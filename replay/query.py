@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from itertools import chain
 from typing import Any, TypeVar, cast
 
@@ -17,11 +16,12 @@ from indexing import clear_answers
 from replay.engines.statistics import clear_statistics
 from replay.errors import NotSupportedError, QueryError
 from replay.language.query_parser import in_sql
+from replay.language.tokens import place, tokenize
 from replay.limits import Limits, LimitWatch, Timeout, check_limits
 from replay.query_plan import AnyPlan, to_json, to_text
 from replay.result import Answer, Result
 from replay.running.arguments import AsOf, Tables, by_name, check_engine
-from replay.running.catalog import Catalog, StoreCatalog
+from replay.running.catalog import Catalog, SameVersions, StoreCatalog
 from replay.running.run import (
     EXPLAIN_SECONDS,
     OurQuestion,
@@ -35,6 +35,9 @@ from replay.running.statement import Parameters, clear_bound, clear_statements
 from replay.windows.forming import TOLD_MAX
 
 T = TypeVar("T")
+
+Opens = Callable[[Question], Catalog]
+"""Opens the streams that a query reads."""
 
 
 def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of the answer
@@ -108,22 +111,7 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
     check_engine(engine)
     with LimitWatch(Limits.of(timeout, max_rows, memory)):
         asked = _asked(sql, params, plan, threads=threads)
-
-        def answer(question: Question) -> Result:
-            catalog = question.catalog(source, as_of, tables)
-            while True:
-                try:
-                    with catalog.watched():
-                        run = question.run(catalog)
-                        check_limits()
-                        if run.create is not None:
-                            return create_stream(catalog, run, run.create, asked)
-                        return run.result()
-                except CorruptBlockError as error:
-                    assert isinstance(catalog, StoreCatalog), "a table in memory has no files"
-                    catalog.leave_out(error, may_skip=skip_damaged)
-
-        return _by_either(asked, answer)
+        return _answered(asked, _opens(source, as_of, tables), skip_damaged=skip_damaged)
 
 
 def batches(  # noqa: PLR0913 -- as above
@@ -153,7 +141,8 @@ def batches(  # noqa: PLR0913 -- as above
     """
     check_engine(engine)
     asked = _asked(sql, params, plan, threads=threads, told_max=None)
-    run, rows = _begun(source, asked, as_of, tables, Limits.of(timeout, max_rows, memory))
+    opens = _opens(source, as_of, tables)
+    run, rows = _begun(asked, opens, Limits.of(timeout, max_rows, memory))
     if run.create is not None:
         raise NotSupportedError("CREATE STREAM gives no rows to read; run it by replay.query")
     first = next(rows)
@@ -161,9 +150,14 @@ def batches(  # noqa: PLR0913 -- as above
     return pa.RecordBatchReader.from_batches(first.schema, pieces)
 
 
-def answer_in_pieces(  # noqa: PLR0913 -- as above
+def answer_in_pieces(store: Store, sql: str, **asked: Any) -> Answer:
+    """Answer a query piece by piece, and say afterwards what happened; see `answers_in_pieces`."""
+    return next(answers_in_pieces(store, (sql,), **asked))
+
+
+def answers_in_pieces(  # noqa: PLR0913 -- as above
     store: Store,
-    sql: str,
+    sqls: Sequence[str],
     *,
     params: Parameters | Sequence[object] | None = None,
     tables: Tables | None = None,
@@ -172,34 +166,39 @@ def answer_in_pieces(  # noqa: PLR0913 -- as above
     skip_damaged: bool = False,
     limits: Limits | None = None,
     threads: int = 1,
-) -> Answer:
-    """Answer a query piece by piece, and say afterwards what happened.
+) -> Iterator[Answer]:
+    """Answer queries piece by piece, over one version of each stream, and say what happened.
 
-    Parameters and errors are those of :func:`query`; errors of matching are raised where its
-    tables are read. With ``skip_damaged`` the whole answer is made first, as a damaged file may
-    be found at its end; and so is a stream that is created.
+    Each begins when its answer is asked for, which is after that before it was taken. Parameters
+    and errors are those of :func:`query`; errors of matching are raised where the tables are read.
+    Limits are those of each query. With ``skip_damaged`` the whole answer is made first, as a
+    damaged file may be found at its end; and so is a stream that is created, by one query alone.
     """
     bounds = limits or Limits()
+    opens = _opens(store, as_of, tables)
+    if len(sqls) > 1:
+        opens = _of_same_versions(opens, [_asked(sql, params, plan) for sql in sqls])
+    for sql in sqls:
+        asked = _asked(sql, params, plan, threads=threads)
+        if skip_damaged:
+            yield _at_once(asked, opens, bounds, skip_damaged=True)
+            continue
+        run, rows = _begun(asked, opens, bounds)
+        if run.create is not None:
+            yield _at_once(asked, opens, bounds)
+        else:
+            yield _in_pieces(run, rows)
 
-    def at_once() -> Answer:
-        result = query(
-            store,
-            sql,
-            params=params,
-            tables=tables,
-            plan=plan,
-            as_of=as_of,
-            skip_damaged=skip_damaged,
-            threads=threads,
-            **asdict(bounds),
-        )
-        return Answer(iter([result.table]), lambda: result)
 
-    if skip_damaged:
-        return at_once()
-    run, rows = _begun(store, _asked(sql, params, plan, threads=threads), as_of, tables, bounds)
-    if run.create is not None:
-        return at_once()
+def _at_once(
+    asked: QueryRequest, opens: Opens, limits: Limits, *, skip_damaged: bool = False
+) -> Answer:
+    with LimitWatch(limits):
+        result = _answered(asked, opens, skip_damaged=skip_damaged)
+    return Answer(iter([result.table]), lambda: result)
+
+
+def _in_pieces(run: Run, rows: Iterator[pa.Table]) -> Answer:
     done: list[Result] = []
 
     def pieces() -> Iterator[pa.Table]:
@@ -208,6 +207,53 @@ def answer_in_pieces(  # noqa: PLR0913 -- as above
         done.append(run.to_result(table.slice(0, 0)))
 
     return Answer(pieces(), lambda: done[0], run.share)
+
+
+def _opens(source: Store | Tables, as_of: AsOf | None, tables: Tables | None) -> Opens:
+    return lambda question: question.catalog(source, as_of, tables)
+
+
+def _of_same_versions(opens: Opens, queries: Sequence[QueryRequest]) -> Opens:
+    """Return what opens the streams of any of these queries at the versions they have now."""
+    same = SameVersions()
+
+    def opened(question: Question) -> Catalog:
+        return same.of(opens(question))
+
+    for asked in queries:
+        _refuse_create(asked.sql)
+        _by_either(asked, opened)
+    return opened
+
+
+def _refuse_create(sql: str) -> None:
+    first = tokenize(sql, is_foreign=True)[0]
+    if first.key == "CREATE":
+        raise NotSupportedError(
+            "CREATE STREAM among several queries, which read streams as they were before, is not "
+            "supported; ask it alone",
+            **place(sql, first.at),
+        )
+
+
+def _answered(asked: QueryRequest, opens: Opens, *, skip_damaged: bool) -> Result:
+    """Return all rows of an answer, with what happened, or the row of a stream that is created."""
+
+    def answer(question: Question) -> Result:
+        catalog = opens(question)
+        while True:
+            try:
+                with catalog.watched():
+                    run = question.run(catalog)
+                    check_limits()
+                    if run.create is not None:
+                        return create_stream(catalog, run, run.create, asked)
+                    return run.result()
+            except CorruptBlockError as error:
+                assert isinstance(catalog, StoreCatalog), "a table in memory has no files"
+                catalog.leave_out(error, may_skip=skip_damaged)
+
+    return _by_either(asked, answer)
 
 
 def _asked(
@@ -240,18 +286,12 @@ def _by_either(asked: QueryRequest, answer: Callable[[Question], T]) -> T:
     return answer(question)
 
 
-def _begun(
-    source: Store | Tables,
-    asked: QueryRequest,
-    as_of: AsOf | None,
-    tables: Tables | None,
-    limits: Limits,
-) -> tuple[Run, Iterator[pa.Table]]:
+def _begun(asked: QueryRequest, opens: Opens, limits: Limits) -> tuple[Run, Iterator[pa.Table]]:
     """Return a query that is open, and its rows as they are found, watched from now on."""
     watch = LimitWatch(limits)
 
     def begin(question: Question) -> tuple[Run, Catalog]:
-        catalog = question.catalog(source, as_of, tables)
+        catalog = opens(question)
         with watch:
             return question.run(catalog), catalog
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 TABLE, EXPANDED = "table", "expanded"
 FOR_PEOPLE = (TABLE, EXPANDED)
-FORMATS = (*FOR_PEOPLE, "json", "jsonl", "csv", "parquet", "arrow")
+OF_FILES = ("parquet", "arrow")
+FORMATS = (*FOR_PEOPLE, "json", "jsonl", "csv", *OF_FILES)
 
 ROWS_HELD = 1 << 16
 """Rows of an answer that are found before the first of them is written."""
@@ -39,11 +40,14 @@ class Target:
         File to write; None: standard output.
     rows_max
         Rows that formats for people show.
+    is_one_of_several
+        Whether a file is in a folder, made for it and others.
     """
 
     output_format: str
     out: Path | None = None
     rows_max: int = ROWS_SHOWN
+    is_one_of_several: bool = False
 
     @property
     def is_streamed_to_terminal(self) -> bool:
@@ -81,6 +85,49 @@ def read_target(
         )
     check_target(out)
     return Target(chosen, out, rows_max)
+
+
+def read_targets(
+    n_answers: int,
+    output_format: str | None,
+    out: Path | None,
+    rows_max: int = ROWS_SHOWN,
+    *,
+    is_expanded: bool = False,
+) -> list[Target]:
+    """Return where each of some answers goes by the options given, see `read_target`.
+
+    Of several, ``out`` is a folder, which is made when the first is written.
+    """
+    if n_answers == 1:
+        return [read_target(output_format, out, rows_max, is_expanded=is_expanded)]
+    target = read_target(output_format, None, rows_max, is_expanded=is_expanded)
+    chosen = target.output_format
+    if out is None:
+        if chosen in OF_FILES:
+            raise typer.BadParameter(
+                f"{n_answers} answers in {chosen} cannot stand one after the other; name a folder "
+                "with --out",
+                param_hint="--format",
+            )
+        return [target] * n_answers
+    if out.is_file() or (out.suffix and not out.is_dir()):
+        raise typer.BadParameter(
+            f"'{out}' is the name of a file, and {n_answers} statements have as many answers; name "
+            "a folder",
+            param_hint="--out",
+        )
+    if chosen in FOR_PEOPLE:
+        raise typer.BadParameter(
+            f"what format have the {n_answers} answers in '{out}'? Give --format json, jsonl, csv, "
+            "parquet or arrow",
+            param_hint="--out",
+        )
+    if not out.is_dir():
+        check_target(out)
+    width = len(str(n_answers))
+    files = [out / f"{n:0{width}}.{chosen}" for n in range(1, n_answers + 1)]
+    return [Target(chosen, file, is_one_of_several=True) for file in files]
 
 
 def check_target(target: Path) -> None:

@@ -15,7 +15,7 @@ import typer
 
 from chronicle.errors import StorageError
 from chronicle.words import number_of
-from replay.console.answers import FORMATS, check_target, read_target, write_to
+from replay.console.answers import FOR_PEOPLE, FORMATS, check_target, read_targets, write_to
 from replay.console.options import (
     ExpandedOption,
     JsonOption,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from replay.console.answers import Target
+    from replay.query import Explanation
     from replay.result import Answer, Result
 
 FORMATS_EXPLAINED = ("table", "json")
@@ -83,7 +84,9 @@ def query(
     rows: RowsOption = ROWS_SHOWN,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Write the answer to a file.", callback=out_path),
+        typer.Option(
+            "--out", help="Write the answer to a file; several, to a folder.", callback=out_path
+        ),
     ] = None,
     as_of: Annotated[
         str | None,
@@ -102,16 +105,19 @@ def query(
 ) -> None:
     """Answer a query over history, or keep its answer: CREATE STREAM … AS ….
 
+    Several, with ; between them, are answered one after the other, over the same versions.
+
     Example: chronicle query -f robbery.sql --store data --analyze
     """
     keep_heavy_libraries_out()
     import replay
     from chronicle import open_store
-    from replay.query import answer_in_pieces
+    from replay.language.statements import split_statements
+    from replay.query import answers_in_pieces
     from replay.running.statement import needs_clearing_up, unused_parameters
 
     text = _query_text(sql, file)
-    bounds = limits(timeout, max_rows, memory)
+    statements = split_statements(text)
     if explain:
         _refuse_of_answers(
             {
@@ -124,8 +130,9 @@ def query(
                 "--memory": memory,
             }
         )
-    target = read_target(output_format, out, rows, is_expanded=expanded)
-    if explain and target.output_format not in FORMATS_EXPLAINED:
+    _refuse_of_one({"--report": report, "--analysis": analysis}, len(statements))
+    targets = read_targets(len(statements), output_format, out, rows, is_expanded=expanded)
+    if explain and targets[0].output_format not in FORMATS_EXPLAINED:
         raise typer.BadParameter(
             f"--explain prints no rows; use {' or '.join(FORMATS_EXPLAINED)}",
             param_hint="--format",
@@ -135,32 +142,49 @@ def query(
     params = parameters(param or [])
     for unused in unused_parameters(text, params):
         raise typer.BadParameter(f"the query has no parameter {unused}", param_hint="--param")
-    has_own_handler = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    if not has_own_handler and not needs_clearing_up(text):
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default and not any(map(needs_clearing_up, statements)):
         # Compiled matching hears no handler of Python's: let Ctrl-C end the process as it is.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     opened = open_store(store)
     if explain:
-        explanation = replay.explain(
-            opened, text, params=params, tables=tables_of(table), plan=plan, as_of=as_of
-        )
-        if report is not None:
-            explanation.report(report)
-        shown = explanation.to_dict()
-        print(json.dumps(shown, indent=2) if target.output_format == "json" else explanation)
+        for n, statement in enumerate(statements):
+            _part(n, targets[0])
+            explanation = replay.explain(
+                opened, statement, params=params, tables=tables_of(table), plan=plan, as_of=as_of
+            )
+            _print_explained(explanation, targets[0], report)
         return
-    answer = answer_in_pieces(
+    answers = answers_in_pieces(
         opened,
-        text,
+        statements,
         params=params,
         tables=tables_of(table),
         plan=plan,
         as_of=as_of,
         skip_damaged=skip_damaged,
-        limits=bounds,
+        limits=limits(timeout, max_rows, memory),
         threads=threads,
     )
-    _tell(_written(answer, target, report), analyze, analysis)
+    for n, (target, answer) in enumerate(zip(targets, answers, strict=True)):
+        _part(n, target)
+        _tell(_written(answer, target, report), analyze, analysis)
+
+
+def _print_explained(explanation: Explanation, target: Target, report: Path | None) -> None:
+    """Print a plan, and write a page of it where one is wanted."""
+    if report is not None:
+        explanation.report(report)
+    is_json = target.output_format == "json"
+    print(json.dumps(explanation.to_dict(), indent=2) if is_json else explanation)
+
+
+def _part(n: int, target: Target) -> None:
+    """Make room for answer ``n``: a line behind the one before, or the folder of its file."""
+    if n and target.output_format in FOR_PEOPLE:
+        print()
+    if target.is_one_of_several and target.out is not None:
+        target.out.parent.mkdir(exist_ok=True)
 
 
 def _tell(result: Result, analyze: bool, analysis: Path | None) -> None:
@@ -357,5 +381,16 @@ def _refuse_of_answers(given: Mapping[str, object]) -> None:
         if value:
             raise typer.BadParameter(
                 "--explain runs nothing, so there is no answer; leave one of the two out",
+                param_hint=option,
+            )
+
+
+def _refuse_of_one(given: Mapping[str, object], n_statements: int) -> None:
+    """Refuse options that are for the answer of one statement, of several."""
+    for option, value in given.items():
+        if value is not None and n_statements > 1:
+            raise typer.BadParameter(
+                f"it is of one answer, and there are {n_statements} statements; ask them one by "
+                "one, or leave it out",
                 param_hint=option,
             )

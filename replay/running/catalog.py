@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -173,3 +173,24 @@ class WithoutEvents(TableCatalog):
 
 Catalog = StoreCatalog | TableCatalog
 """The streams a query may read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SameVersions:
+    """Versions of streams that several queries are to read: those that were opened first."""
+
+    _streams: dict[str, Stream] = field(default_factory=dict)
+    _versions: dict[str, int] = field(default_factory=dict)
+
+    def of(self, catalog: Catalog) -> Catalog:
+        """Return the streams of a query at these versions; what is new among them is kept here."""
+        if not isinstance(catalog, StoreCatalog):
+            return catalog
+        for name, stream in catalog.streams.items():
+            if name not in self._streams:
+                self._streams[name], self._versions[name] = stream, catalog.versions[name]
+        return replace(
+            catalog,
+            streams={name: self._streams[name] for name in catalog.streams},
+            versions={name: self._versions[name] for name in catalog.versions},
+        )

@@ -15,6 +15,7 @@ from chronicle.errors import did_you_mean
 from replay.errors import NotSupportedError, PatternSyntaxError, QueryError, UnknownNameError
 from replay.language import parse_query
 from replay.language.cursor import MAX_NESTING, RESERVED
+from replay.language.statements import in_temporal_pattern
 from replay.language.syntax import WINDOW_ARGUMENTS, streams_of
 from replay.language.tokens import (
     END,
@@ -36,7 +37,6 @@ from replay.sql.constructs import (
     begins_sources,
     closings,
     has_construct,
-    in_temporal_pattern,
     is_definition,
     is_pattern_clause,
     is_window_call,

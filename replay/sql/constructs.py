@@ -159,15 +159,6 @@ def is_definition(tokens: Sequence[Token], i: int) -> bool:
     return tokens[i].key == "DEFINE" and tokens[min(i + 2, len(tokens) - 1)].key == "AS"
 
 
-def in_temporal_pattern(tokens: Sequence[Token], i: int) -> bool:
-    """Tell whether a ``;`` stands between relations, and ends no statement."""
-    for before in range(i - 1, -1, -1):
-        key = tokens[before].key
-        if key in ("PATTERN", "WITHIN", "DEFINE", "(", ")"):
-            return key == "PATTERN" and tokens[before + 1].key != "("
-    return False
-
-
 def outside_patterns(
     tokens: Sequence[Token], closing: dict[int, int], first: int, stop: int
 ) -> Iterator[int]:

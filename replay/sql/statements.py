@@ -14,6 +14,7 @@ from chronicle.compile_time import clock
 from chronicle.type_names import sql_type
 from replay.engines.execution_stats import ExecutionStats
 from replay.errors import NotSupportedError, PatternSyntaxError
+from replay.language.statements import in_place
 from replay.language.tokens import END, NAME, QUOTED, Token, place, tokenize
 from replay.query_plan import AnyPlan, to_text
 from replay.running.arguments import AsOf, Tables
@@ -69,9 +70,7 @@ def _inner(asked: QueryRequest, tokens: list[Token], i: int) -> QueryRequest:
     """Return the query that is told of; it stands where it stood."""
     if tokens[i].key not in _BEGINS:
         raise _error(asked, tokens[i], f"expected SELECT here; there are {_FORMS}")
-    at = tokens[i].at
-    blank = "".join(sign if sign in "\r\n" else " " for sign in asked.sql[:at])
-    return replace(asked, sql=blank + asked.sql[at:])
+    return replace(asked, sql=in_place(asked.sql, tokens[i].at))
 
 
 @dataclass(slots=True, eq=False)

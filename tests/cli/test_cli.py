@@ -215,7 +215,7 @@ def test_interrupt_ends_a_query_at_once(command: Commands) -> None:
         # A process started in the background inherits that Ctrl-C is ignored; this one hears it.
         "signal.signal(signal.SIGINT, signal.default_int_handler); "
         "answered = importlib.import_module('replay.query'); "
-        "answered.answer_in_pieces = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT); "
+        "answered.answers_in_pieces = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT); "
         "cli.main()"
     )
     done = python(code, "query", RISE, "--store", command.store)

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from replay.console.options import duration, size
-from tests.cli.commands import Commands, assert_refused
+from tests.cli.commands import Commands, assert_refused, write
 
 FIRST = "SELECT t, a FROM s WHERE t < 2"
 COLUMNS = ", ".join(f"x * 1000000007 + {i} AS column_{i}" for i in range(20))
@@ -47,6 +47,65 @@ def test_a_file_whose_format_nothing_names_is_wrong_usage(
     done = command("query", FIRST, "--out", tmp_path / "answer", *options)
     assert done.code == 2
     assert "--format json, jsonl, csv" in done.words
+
+
+SEVERAL = f"{FIRST}; -- ;\nSELECT ';' AS x FROM s LIMIT 1;\nSELECT COUNT(*) AS n FROM s;"
+ANSWERS = [ROWS, [{"x": ";"}], [{"n": 40}]]
+
+
+def test_several_statements_are_answered_one_after_the_other(
+    command: Commands, tmp_path: Path
+) -> None:
+    decoder, text, found = (
+        json.JSONDecoder(),
+        command.succeeds("query", SEVERAL, "--format", "json").out,
+        [],
+    )
+    while text:
+        answer, end = decoder.raw_decode(text)
+        found.append(answer)
+        text = text[end:].lstrip()
+    assert found == ANSWERS
+    file = write(tmp_path / "several.sql", SEVERAL)
+    command.succeeds("query", "-f", file, "--format", "json", "--out", tmp_path / "answers")
+    files = sorted((tmp_path / "answers").iterdir())
+    assert [path.name for path in files] == ["1.json", "2.json", "3.json"]
+    assert [json.loads(path.read_text()) for path in files] == ANSWERS
+
+
+def test_an_error_in_a_later_statement_has_its_place_in_the_whole_text(command: Commands) -> None:
+    done = command("query", f"{FIRST};\n SELECT nothing FROM s; {FIRST}", "--format", "csv")
+    assert (done.code, done.out) == (1, '"t","a"\n0,0\n1,1\n')
+    assert done.err.startswith("error: line 2, column 9: no attribute 'nothing'")
+    # What is no query is told before the first one is answered.
+    done = command("query", f"{FIRST};\n{FIRST} OR")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: line 2, column 34: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--out", "answers.csv"], "the name of a file, and 3 statements"),
+        (["--out", "answers"], "--format json, jsonl, csv"),
+        (["--format", "parquet"], "cannot stand one after the other"),
+        (["--report", "page.html"], "ask them one by one"),
+        (["--analysis", "what.json"], "ask them one by one"),
+    ],
+)
+def test_what_is_for_one_answer_is_refused_of_several(
+    command: Commands, options: list[str], said: str
+) -> None:
+    done = command("query", SEVERAL, *options)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.words
+
+
+def test_a_stream_is_created_by_a_statement_alone(command: Commands) -> None:
+    created = f"{FIRST};\n CREATE STREAM r AS {FIRST}"
+    done = command("query", created)
+    assert (done.code, done.out) == (1, "")
+    assert "line 2, column 2: CREATE STREAM among several queries" in done.err
 
 
 def test_a_format_that_is_given_goes_before_the_ending(command: Commands, tmp_path: Path) -> None:
