@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from replay.dataflow import Dataflow, Windowed, stream
     from replay.online import OnlineFlow, online
     from replay.pacing.events import PacedReplay, events
-    from replay.query import Explanation, batches, clear_caches, explain, query
+    from replay.query import Explanation, batches, clear_caches, explain, query, query_many
     from replay.result import Result
     from replay.running.online_query import OnlineQuery
 
@@ -29,7 +29,14 @@ offer(
         "replay.dataflow": ("Dataflow", "Windowed", "stream"),
         "replay.online": ("OnlineFlow", "online"),
         "replay.pacing.events": ("PacedReplay", "events"),
-        "replay.query": ("Explanation", "batches", "clear_caches", "explain", "query"),
+        "replay.query": (
+            "Explanation",
+            "batches",
+            "clear_caches",
+            "explain",
+            "query",
+            "query_many",
+        ),
         "replay.result": ("Result",),
         "replay.running.online_query": ("OnlineQuery",),
     },
@@ -58,5 +65,6 @@ __all__ = [
     "explain",
     "online",
     "query",
+    "query_many",
     "stream",
 ]

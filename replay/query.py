@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar, cast
 
@@ -20,8 +21,8 @@ from replay.language.tokens import place, tokenize
 from replay.limits import Limits, LimitWatch, Timeout, check_limits
 from replay.query_plan import AnyPlan, to_json, to_text
 from replay.result import Answer, Result
-from replay.running.arguments import AsOf, Tables, by_name, check_engine
-from replay.running.catalog import Catalog, SameVersions, StoreCatalog
+from replay.running.arguments import AsOf, Tables, by_name, check_engine, check_query
+from replay.running.catalog import Catalog, Shared, StoreCatalog
 from replay.running.run import (
     EXPLAIN_SECONDS,
     OurQuestion,
@@ -114,6 +115,54 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
         return _answered(asked, _opens(source, as_of, tables), skip_damaged=skip_damaged)
 
 
+def query_many(
+    source: Store | Tables,
+    sqls: Sequence[str],
+    *,
+    params: Parameters | Sequence[object] | None = None,
+    plan: str = "auto",
+    engine: str = "local",
+    as_of: AsOf | None = None,
+) -> tuple[Result, ...]:
+    """Answer several queries over one version of each stream, one after the other.
+
+    Each answer is that of :func:`query` on this version, and so are its plan and what is told to
+    have been read. What several of them read of a stream is read and decoded once, as far as
+    256 MB hold it, first come, first kept. No state of matching is shared.
+
+    Parameters
+    ----------
+    source
+        A store, or tables in memory by name.
+    sqls
+        The queries; none is a CREATE STREAM.
+    params
+        As of :func:`query`, for all of them: each takes those it names.
+    plan, engine, as_of
+        As of :func:`query`, for each of them.
+
+    Returns
+    -------
+    tuple of Result
+        In the order of the queries.
+
+    Raises
+    ------
+    QueryError
+        If one of them cannot be read, bound or answered: none is answered then.
+    """
+    check_engine(engine)
+    if isinstance(sqls, str):
+        raise TypeError("query_many takes a list of queries, not one text; see replay.query")
+    queries = [_asked(sql, params, plan) for sql in sqls]
+    each = _shared(_opens(source, as_of, None), queries)
+    with LimitWatch(Limits()):
+        return tuple(
+            _answered(replace(asked, started=clock()), opens, skip_damaged=False)
+            for opens, asked in zip(each, queries, strict=True)
+        )
+
+
 def batches(  # noqa: PLR0913 -- as above
     source: Store | Tables,
     sql: str,
@@ -175,11 +224,12 @@ def answers_in_pieces(  # noqa: PLR0913 -- as above
     damaged file may be found at its end; and so is a stream that is created, by one query alone.
     """
     bounds = limits or Limits()
-    opens = _opens(store, as_of, tables)
-    if len(sqls) > 1:
-        opens = _of_same_versions(opens, [_asked(sql, params, plan) for sql in sqls])
-    for sql in sqls:
-        asked = _asked(sql, params, plan, threads=threads)
+    queries = [_asked(sql, params, plan, threads=threads) for sql in sqls]
+    each = iter([_opens(store, as_of, tables)])
+    if len(queries) > 1:
+        each = _shared(_opens(store, as_of, tables), queries)
+    for opens, asked in zip(each, queries, strict=True):
+        asked = replace(asked, started=clock())
         if skip_damaged:
             yield _at_once(asked, opens, bounds, skip_damaged=True)
             continue
@@ -213,17 +263,27 @@ def _opens(source: Store | Tables, as_of: AsOf | None, tables: Tables | None) ->
     return lambda question: question.catalog(source, as_of, tables)
 
 
-def _of_same_versions(opens: Opens, queries: Sequence[QueryRequest]) -> Opens:
-    """Return what opens the streams of any of these queries at the versions they have now."""
-    same = SameVersions()
+def _shared(opens: Opens, queries: Sequence[QueryRequest]) -> Iterator[Opens]:
+    """Yield for each query what opens its streams, at the versions they have now.
+
+    Blocks that are read are kept for the queries that come next.
+    """
+    shared = Shared()
 
     def opened(question: Question) -> Catalog:
-        return same.of(opens(question))
+        return shared.among(opens(question))
 
     for asked in queries:
+        check_query(asked.sql)
         _refuse_create(asked.sql)
         _by_either(asked, opened)
-    return opened
+    try:
+        for n_left in reversed(range(len(queries))):
+            if not n_left:
+                shared.keep_no_more()
+            yield opened
+    finally:
+        shared.forget()
 
 
 def _refuse_create(sql: str) -> None:

@@ -19,6 +19,7 @@ from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import look_up
 from replay.engines.read_ahead import read_ahead
 from replay.engines.scan import UNIT_EVENTS, Reading, Scan, blocks_of, cut_blocks, in_units
+from replay.engines.source import EventSource
 from replay.engines.statistics import SnapshotStatistics
 from replay.joins.asof_lookup import AsofLookup, find_asof_stretches
 from replay.joins.keys import KeyNumbers
@@ -54,9 +55,14 @@ class SpanReader:
     """
 
     def __init__(
-        self, snapshot: Snapshot, columns: tuple[str, ...], time: str, spans: IntArray
+        self,
+        snapshot: Snapshot,
+        source: EventSource,
+        columns: tuple[str, ...],
+        time: str,
+        spans: IntArray,
     ) -> None:
-        self._snapshot = snapshot
+        self._source = source
         self._columns = list(columns)
         self._time = time
         self._spans = spans
@@ -71,7 +77,7 @@ class SpanReader:
         for (_, unit), piece in read_ahead(self._units(), self._read, in_threads=True):
             self.seconds_read += clock() - mark
             self.n_blocks += len(unit)
-            bases = self._snapshot.bases
+            bases = self._source.bases
             self.n_rows += int((bases[unit + 1] - bases[unit]).sum())
             yield piece
             mark = clock()
@@ -80,7 +86,7 @@ class SpanReader:
         for span, (first, last) in enumerate(self.blocks.tolist()):
             for unit in cut_blocks(
                 np.arange(first, last),
-                self._snapshot.bases,
+                self._source.bases,
                 backward=False,
                 first_events=UNIT_EVENTS,
             ):
@@ -88,12 +94,12 @@ class SpanReader:
 
     def _read(self, unit: tuple[int, IntArray]) -> Piece:
         span, blocks = unit
-        table = self._snapshot.read_blocks(blocks, self._columns)
+        table = self._source.read_blocks(blocks, self._columns)
         times = to_int64(table.column(self._time), name=self._time).to_numpy()
         begin, end = self._spans[span].tolist()
         low = int(np.searchsorted(times, begin, side="left"))
         high = int(np.searchsorted(times, end, side="right"))
-        first_seq = int(self._snapshot.bases[blocks[0]]) + low
+        first_seq = int(self._source.bases[blocks[0]]) + low
         return Piece(span, first_seq, table.slice(low, high - low))
 
 
@@ -120,6 +126,8 @@ class JoinSide:
     """The stream, where the side is one of a store; the join then reads it by itself."""
     statistics: SnapshotStatistics | None
     """What planning may know of it."""
+    source: EventSource | None = None
+    """Where its events are read; None: of the snapshot."""
     _tables: Iterator[pa.Table] | None = field(default=None, init=False)
     _first: pa.Table | None = field(default=None, init=False)
 
@@ -262,7 +270,7 @@ class JoinRun:
     ) -> Iterator[pa.Table]:
         """Read blocks of a side."""
         reading = reading or Reading(self._columns[place])
-        scan = Scan(self._snapshot(place), stretches, reading)
+        scan = Scan(self._source(place), stretches, reading)
         self._reads.append((place, stretches, tuple(reading.all_columns), scan))
         self._scans.append(scan)
         return scan.tables()
@@ -271,6 +279,10 @@ class JoinRun:
         snapshot = self.sides[place].snapshot
         assert snapshot is not None
         return snapshot
+
+    def _source(self, place: int) -> EventSource:
+        source = self.sides[place].source
+        return self._snapshot(place) if source is None else source
 
     def _merged(self, sides: list[Iterator[pa.Table]]) -> Iterator[pa.Table]:
         """Push both sides, always the one that is behind, and yield what becomes certain."""
@@ -385,6 +397,7 @@ class JoinRun:
         readers = [
             SpanReader(
                 self._snapshot(place),
+                self._source(place),
                 self._columns[place],
                 (self._join.left_time, self._join.right_time)[place],
                 spans,

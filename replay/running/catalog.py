@@ -14,6 +14,8 @@ from chronicle import Snapshot, Store, Stream
 from chronicle.errors import CorruptBlockError, StreamNotFoundError
 from chronicle.log.history import parse_version
 from chronicle.maintenance.missing_files import check_not_vacuumed, missing_file
+from replay.engines.shared_blocks import Room, SharedBlocks
+from replay.engines.source import EventSource
 from replay.errors import PlanError, QueryError
 
 Described = tuple[pa.Schema, str | None]
@@ -34,6 +36,8 @@ class StoreCatalog:
     """By stream, the data files to leave out and the sentence on each."""
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     """Tables in memory beside the streams, by name."""
+    shared: Shared | None = None
+    """What is kept of blocks for other queries, too; None: nothing is."""
     _opened: dict[tuple[str, frozenset[str]], Snapshot] = field(default_factory=dict, init=False)
 
     def describe(self, name: str) -> Described:
@@ -58,6 +62,10 @@ class StoreCatalog:
             opened = self.streams[name].snapshot(self.versions[name], without=without)
             self._opened[name, without] = opened
         return opened
+
+    def source(self, snapshot: Snapshot) -> EventSource:
+        """Return where the events of a version are read."""
+        return snapshot if self.shared is None else self.shared.source(snapshot)
 
     def table(self, name: str) -> pa.Table:
         """Return a table in memory."""
@@ -146,6 +154,10 @@ class TableCatalog:
         """Return None: a table has no versions."""
         return
 
+    def source(self, snapshot: Snapshot) -> EventSource:
+        """Return where the events of a version are read."""
+        return snapshot
+
     def table(self, name: str) -> pa.Table:
         """Return a table."""
         if name not in self.tables:
@@ -176,14 +188,16 @@ Catalog = StoreCatalog | TableCatalog
 
 
 @dataclass(frozen=True, slots=True)
-class SameVersions:
-    """Versions of streams that several queries are to read: those that were opened first."""
+class Shared:
+    """What several queries share: versions of streams, and blocks that were read of them."""
 
     _streams: dict[str, Stream] = field(default_factory=dict)
     _versions: dict[str, int] = field(default_factory=dict)
+    _room: Room = field(default_factory=Room)
+    _blocks: dict[Snapshot, SharedBlocks] = field(default_factory=dict)
 
-    def of(self, catalog: Catalog) -> Catalog:
-        """Return the streams of a query at these versions; what is new among them is kept here."""
+    def among(self, catalog: Catalog) -> Catalog:
+        """Return the streams of a query at the versions that were opened first."""
         if not isinstance(catalog, StoreCatalog):
             return catalog
         for name, stream in catalog.streams.items():
@@ -193,4 +207,21 @@ class SameVersions:
             catalog,
             streams={name: self._streams[name] for name in catalog.streams},
             versions={name: self._versions[name] for name in catalog.versions},
+            shared=self,
         )
+
+    def source(self, snapshot: Snapshot) -> EventSource:
+        """Return where the events of a version are read, the same for all queries."""
+        if snapshot not in self._blocks:
+            self._blocks[snapshot] = SharedBlocks(snapshot, self._room)
+        return self._blocks[snapshot]
+
+    def keep_no_more(self) -> None:
+        """Keep nothing of what is read from now on: nobody would come for it."""
+        self._room.close()
+
+    def forget(self) -> None:
+        """Let go of the blocks that are kept; an answer may hold on to where it was read."""
+        self._room.close()
+        for blocks in self._blocks.values():
+            blocks.forget()

@@ -116,6 +116,8 @@ class PlannedFlow:
     """
 
     snapshot: Snapshot
+    source: EventSource
+    """Where its events are read."""
     statistics: SnapshotStatistics
     plan: Plan
     _found: ExecutionStats = field(default_factory=ExecutionStats, init=False)
@@ -153,7 +155,7 @@ class StreamFlow(PlannedFlow):
         return blocks
 
     def _scan(self, blocks: IntArray) -> Iterator[pa.Table]:
-        self._scans.append(Scan(self.snapshot, blocks, self.reading))
+        self._scans.append(Scan(self.source, blocks, self.reading))
         return self._scans[-1].tables()
 
     def work(self) -> ExecutionStats:
@@ -185,7 +187,7 @@ class ClassFlow(StreamFlow):
         if required.row_before_by is not None:
             self._before = RowsBefore(snapshot, self.statistics, self.plan, columns)
         if len(read) < len(parts):
-            self._kept = KeptBlocks(snapshot, columns, KEPT_EVENTS)
+            self._kept = KeptBlocks(self.source, columns, KEPT_EVENTS)
         yield from self.operator.push(next(self._scan(np.empty((0, 2), np.int64))))
         at = 0
         for first, stop, is_alike in [*parts, (snapshot.n_blocks,) * 2 + (False,)]:
@@ -438,10 +440,10 @@ class PatternFlow(PlannedFlow):
     def _source_of(self, stretches: IntArray) -> EventSource:
         """Return where to read: small replays keep what they read for the measures."""
         snapshot, bound = self.snapshot, self.statement.bound
-        source: EventSource = snapshot
+        source = self.source
         if bound.order_by:
             times = snapshot.leaves.t_min, snapshot.leaves.t_max
-            source = OrderedSource(snapshot, times, time=bound.time, order_by=bound.order_by)
+            source = OrderedSource(source, times, time=bound.time, order_by=bound.order_by)
         n_events = count_events(stretches, snapshot.bases)
         return kept_if_small(source, bound, self.statement.program, n_events)
 
@@ -527,7 +529,7 @@ class FilteredPatternFlow(PlannedFlow):
         query = self.pattern.carried_out
         program = compile_program(query)
         computed = self.pattern.computed
-        self._filtered = ComputedSource(self.snapshot, computed)
+        self._filtered = ComputedSource(self.source, computed)
         source: EventSource = self._filtered
         if count_events(blocks, self.snapshot.bases) <= INLINE_EVENTS:
             source = OnceRead(source, columns_of_pattern(query))

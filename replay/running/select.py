@@ -139,7 +139,9 @@ class Opener:
                     filtered.planned, statistics, self.requested, statistics.parameters
                 )
                 if plan.kind is not PlanKind.FULL:
-                    return FilteredPatternFlow(snapshot, statistics, plan, filtered)
+                    return FilteredPatternFlow(
+                        snapshot, self.catalog.source(snapshot), statistics, plan, filtered
+                    )
         inner = self._open_relation(query.source, columns_of_query(query), None)
         return _over("MATCH_RECOGNIZE over a subquery", inner, operators_of(query))
 
@@ -155,7 +157,8 @@ class Opener:
         statistics = statistics_of(snapshot)
         plan = _planned_pattern(statement, statistics, self.requested, statistics.parameters)
         is_adaptive = self.requested == "auto"
-        return PatternFlow(snapshot, statistics, plan, statement, is_adaptive)
+        source = self.catalog.source(snapshot)
+        return PatternFlow(snapshot, source, statistics, plan, statement, is_adaptive)
 
     def _open_windowed(self, query: BoundPatternQuery) -> Flow:
         """Return the matches of a row pattern in windows, which are matched one after the other."""
@@ -172,7 +175,8 @@ class Opener:
         plan = _planned_pattern(query, statistics, self.requested, statistics.parameters)
         operators = matching(query, first=snapshot.t_min)
         reading = Reading(columns, time=query.time)
-        return ClassFlow(snapshot, statistics, plan, reading, Chain(operators))
+        source = self.catalog.source(snapshot)
+        return ClassFlow(snapshot, source, statistics, plan, reading, Chain(operators))
 
     def _open_filter(self, stream: StreamRelation, outer: Outer) -> Flow:
         """Return the events of a stream that pass a WHERE, projected, ordered and cut."""
@@ -266,9 +270,11 @@ class Opener:
             snapshot = None
             if isinstance(relation, StreamRelation):
                 snapshot = self.catalog.snapshot(relation.name)
-            statistics = None if snapshot is None else statistics_of(snapshot)
             flows.append(below._open_relation(relation, names, None))
-            return JoinSide(flows[-1].tables, snapshot, statistics)
+            if snapshot is None:
+                return JoinSide(flows[-1].tables, None, None)
+            source = self.catalog.source(snapshot)
+            return JoinSide(flows[-1].tables, snapshot, statistics_of(snapshot), source)
 
         if isinstance(self.catalog, TableCatalog):
             check_replayed(self.requested, TABLE_PLANS)
@@ -289,9 +295,10 @@ class Opener:
             return OperatorFlow(inner, Chain(operators)) if operators else inner
         statistics = statistics_of(snapshot)
         plan = planned(query, statistics, self.requested, statistics.parameters)
+        source = self.catalog.source(snapshot)
         if not operators:
-            return StreamFlow(snapshot, statistics, plan, reading)
-        return ClassFlow(snapshot, statistics, plan, reading, Chain(operators))
+            return StreamFlow(snapshot, source, statistics, plan, reading)
+        return ClassFlow(snapshot, source, statistics, plan, reading, Chain(operators))
 
     def _read_table(self, stream: StreamRelation, reading: Reading) -> Flow:
         check_replayed(self.requested, TABLE_PLANS)
