@@ -40,6 +40,7 @@ from datasets.synthetic import SEED
 from replay.language import bind_query, parse_query
 from replay.language.bound import BoundSelect, SituationRelation
 from replay.situations import matching
+from replay.situations.detection import OPEN
 
 PARTS = ("scan", "others", "windows", "many", "orders", "index", "slow", "online")
 N_CARS = 1_000
@@ -246,21 +247,29 @@ def match_alone(changes: np.ndarray, query: SituationRelation, ordering: Any) ->
     n = 0
     with patch.object(matching, "Ordering", ordering):
         matcher = matching.Matcher(query)
-    for stretch in np.split(changes, np.flatnonzero(np.diff(changes[:, 3] // 1_000)) + 1):
-        matcher.note(stretch, 1)
-        n += len(matcher.until(int(stretch[-1, 3]) - 1).detections)
+    times = _times_of(changes)
+    borders = np.flatnonzero(np.diff(times // 1_000)) + 1
+    for stretch, seen in zip(np.split(changes, borders), np.split(times, borders), strict=True):
+        matcher.note(stretch, 0, 1)
+        n += len(matcher.until(int(seen[-1]) - 1).detections)
     return n
 
 
 def changes_of(columns: Sequence[np.ndarray], since: int) -> np.ndarray:
-    """Return where booleans of a value a second begin and end to be true: rows of `Change`."""
+    """Return where booleans of a value a second begin and end to be true, for `Matcher.note`."""
     rows = []
     for name, column in enumerate(columns):
         at = np.flatnonzero(column[1:] != column[:-1]) + 1
-        zero = np.zeros_like(at)
-        rows.append(np.stack([column[at], zero, zero + name, since + at, since + at], axis=1))
+        begins, times, zero = column[at].astype(np.bool_), since + at, np.zeros_like(at)
+        first, end = np.where(begins, times, -1), np.where(begins, OPEN, times)
+        rows.append(np.stack([zero, zero + name, first, first, end, end], axis=1))
     listed = np.concatenate(rows)
-    return listed[np.lexsort((listed[:, 0], listed[:, 3]))]
+    return listed[np.lexsort((listed[:, 4] == OPEN, _times_of(listed)))]
+
+
+def _times_of(changes: np.ndarray) -> np.ndarray:
+    """Return when what `changes_of` gives happens."""
+    return np.where(changes[:, 4] == OPEN, changes[:, 2], changes[:, 4])
 
 
 def orders(seconds: int, rounds: int) -> Measured:
