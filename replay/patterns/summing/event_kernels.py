@@ -20,7 +20,9 @@ from replay.patterns.summing.kernels import (
     FREE,
     Fields,
     Rows,
+    begin_lane,
     begin_run,
+    end_first_lane,
     map_row,
     merge,
     merge_at_once,
@@ -478,12 +480,7 @@ def sum_windows(at, before, within, semantics, high, opens, lanes, machine, cell
         lane = heads[group]
         while lane >= 0 and is_after(time, born[lane], within):
             _empty(lane, n_states, cells)
-            heads[group] = following[lane]
-            if heads[group] < 0:
-                tails[group] = -1
-            following[lane] = free[FREE]
-            free[FREE] = lane
-            lane = heads[group]
+            lane = end_first_lane(group, heads, tails, following, free)
         if _cells_needed(word, lane, following, n_symbols, machine, cells) > cells.free[N_FREE]:
             return row
         is_full = False
@@ -493,15 +490,7 @@ def sum_windows(at, before, within, semantics, high, opens, lanes, machine, cell
             is_full = is_full or full
             lane = following[lane]
         if begins:
-            lane = free[FREE]
-            free[FREE] = following[lane]
-            following[lane] = -1
-            born[lane] = time
-            if tails[group] >= 0:
-                following[tails[group]] = lane
-            else:
-                heads[group] = lane
-            tails[group] = lane
+            lane = begin_lane(group, time, heads, tails, following, born, free)
             _begin(begin, word, column, row, group, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
             full = _settle(lane, column, row, group, machine, cells, room, trees, totals, fields, rows, high)  # fmt: skip  # noqa: E501
             is_full = is_full or full

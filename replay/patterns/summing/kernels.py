@@ -304,6 +304,33 @@ FREE = 0
 
 
 @njit(_nrt=False)
+def begin_lane(group, time, heads, tails, following, born, free):  # type: ignore[no-untyped-def]
+    """Put a lane that is free behind those of a partition, and return it."""
+    lane = free[FREE]
+    free[FREE] = following[lane]
+    following[lane] = -1
+    born[lane] = time
+    if tails[group] >= 0:
+        following[tails[group]] = lane
+    else:
+        heads[group] = lane
+    tails[group] = lane
+    return lane
+
+
+@njit(_nrt=False)
+def end_first_lane(group, heads, tails, following, free):  # type: ignore[no-untyped-def]
+    """Set the first lane of a partition free, and return the one behind it, -1 for none."""
+    lane = heads[group]
+    heads[group] = following[lane]
+    if heads[group] < 0:
+        tails[group] = -1
+    following[lane] = free[FREE]
+    free[FREE] = lane
+    return heads[group]
+
+
+@njit(_nrt=False)
 def sum_windows(at, n_states, within, heads, tails, following, born, free, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum within a window from each start, from row ``at`` on: each start has a lane.
 
@@ -319,15 +346,10 @@ def sum_windows(at, n_states, within, heads, tails, following, born, free, cells
             return row
         lane = heads[group]
         while lane >= 0 and is_after(time, born[lane], within):
-            heads[group] = following[lane]
-            if heads[group] < 0:
-                tails[group] = -1
             for state in range(lane * n_states, (lane + 1) * n_states):
                 for w in range(cells.shape[1]):
                     cells[state, w] = _NONE
-            following[lane] = free[FREE]
-            free[FREE] = lane
-            lane = heads[group]
+            lane = end_first_lane(group, heads, tails, following, free)
         is_full = False
         if program.begins[code] < program.ends[code]:
             while lane >= 0:
@@ -337,15 +359,7 @@ def sum_windows(at, n_states, within, heads, tails, following, born, free, cells
                 is_full = is_full or full
                 lane = following[lane]
         if begins:
-            lane = free[FREE]
-            free[FREE] = following[lane]
-            following[lane] = -1
-            born[lane] = time
-            if tails[group] >= 0:
-                following[tails[group]] = lane
-            else:
-                heads[group] = lane
-            tails[group] = lane
+            lane = begin_lane(group, time, heads, tails, following, born, free)
             full = _see(
                 code + 1, lane * n_states, row, group, cells, slots, totals, fields, rows, program
             )
