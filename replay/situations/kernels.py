@@ -168,7 +168,7 @@ def _pair_term(relations, a_start, a_end, b_start, b_end):  # type: ignore[no-un
 
 
 @njit(_nrt=False)
-def _left(values, low, high, value):  # type: ignore[no-untyped-def]
+def left(values, low, high, value):  # type: ignore[no-untyped-def]
     """Return the first place from ``low`` on whose value is not less."""
     while low < high:
         middle = (low + high) >> 1
@@ -180,7 +180,7 @@ def _left(values, low, high, value):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
-def _right(values, low, high, value):  # type: ignore[no-untyped-def]
+def right(values, low, high, value):  # type: ignore[no-untyped-def]
     """Return the first place from ``low`` on whose value is greater."""
     while low < high:
         middle = (low + high) >> 1
@@ -195,8 +195,8 @@ def _right(values, low, high, value):  # type: ignore[no-untyped-def]
 def _own_until(pattern, lives, name, low, high, time):  # type: ignore[no-untyped-def]
     """Return the first place whose durations are certain after a time only."""
     if pattern.by_end[name]:
-        return _right(lives.ends, low, high, time)
-    return _right(lives.starts, low, high, _earlier(time, pattern.at_least[name]))
+        return right(lives.ends, low, high, time)
+    return right(lives.starts, low, high, _earlier(time, pattern.at_least[name]))
 
 
 @njit(_nrt=False)
@@ -208,13 +208,13 @@ def _related(lives, relations, known, low, high):  # type: ignore[no-untyped-def
     """
     start, end = lives.starts[known], lives.ends[known]
     if not relations & _AFTER:
-        low = _left(lives.ends, low, high, start)
+        low = left(lives.ends, low, high, start)
     if not relations & _BEFORE:
-        high = _right(lives.starts, low, high, end)
+        high = right(lives.starts, low, high, end)
     gap_from = gap_to = high
     if not relations & _CONTAINS:
-        gap_from = _right(lives.starts, low, high, start)
-        gap_to = _left(lives.ends, gap_from, high, end)
+        gap_from = right(lives.starts, low, high, start)
+        gap_to = left(lives.ends, gap_from, high, end)
     return low, high, gap_from, gap_to
 
 
@@ -318,7 +318,7 @@ def _forget(pattern, lives, partition, clock):  # type: ignore[no-untyped-def]
         if size and lives.ends[at + size - 1] == OPEN:
             is_long = _later(lives.starts[at + size - 1], pattern.at_most[name]) < clock
             size -= int(is_long)
-        over = _right(lives.starts, at, at + size, _earlier(clock, pattern.within))
+        over = right(lives.starts, at, at + size, _earlier(clock, pattern.within))
         if n == 1:
             over = _own_until(pattern, lives, name, over, at + size, clock)
         lives.at[which], lives.size[which] = over, size - (over - at)
@@ -342,8 +342,8 @@ def _prune(pattern, lives, partition, clock):  # type: ignore[no-untyped-def]
         name = step if step < n else 2 * n - 1 - step
         which = partition * n + name
         stop = lives.at[which] + lives.size[which]
-        first = _right(lives.ends, lives.at[which], stop, lives.seen[partition])
-        behind = _right(lives.ends, first, stop, clock)
+        first = right(lives.ends, lives.at[which], stop, lives.seen[partition])
+        behind = right(lives.ends, first, stop, clock)
         to = first
         for place in range(first, stop):
             if place >= behind or _has_partners(pattern, lives, partition, name, place):
@@ -364,8 +364,8 @@ def _has_partners(pattern, lives, partition, name, place):  # type: ignore[no-un
             continue  # one to come may be it
         which = partition * n + pattern.others[pair]
         low, high = lives.at[which], lives.at[which] + lives.size[which]
-        low = _left(lives.starts, low, high, _earlier(start, pattern.within))
-        high = _right(lives.starts, low, high, _later(start, pattern.within))
+        low = left(lives.starts, low, high, _earlier(start, pattern.within))
+        high = right(lives.starts, low, high, _later(start, pattern.within))
         low, high, gap_from, gap_to = _related(lives, relations, place, low, high)
         other = low
         while other < high:
@@ -418,13 +418,13 @@ def _count(pattern, lives, partition, known, pair, seen):  # type: ignore[no-unt
     which = partition * pattern.at_least.size + pattern.others[pair]
     start, end = lives.starts[known], lives.ends[known]
     low, high = lives.at[which], lives.at[which] + lives.size[which]
-    low = _left(lives.starts, low, high, _earlier(start, pattern.within))
-    high = _right(lives.starts, low, high, _later(start, pattern.within))
+    low = left(lives.starts, low, high, _earlier(start, pattern.within))
+    high = right(lives.starts, low, high, _later(start, pattern.within))
     relations = pattern.relations[pair]
-    inside = _left(lives.ends, low, high, start)  # behind all that are before it
-    outside = _right(lives.starts, inside, high, end)
-    gap_from = _right(lives.starts, inside, outside, start)
-    gap_to = _left(lives.ends, gap_from, outside, end)
+    inside = left(lives.ends, low, high, start)  # behind all that are before it
+    outside = right(lives.starts, inside, high, end)
+    gap_from = right(lives.starts, inside, outside, start)
+    gap_to = left(lives.ends, gap_from, outside, end)
     related = inside - low if relations & _AFTER else 0
     related += high - outside if relations & _BEFORE else 0
     related += gap_to - gap_from if relations & _CONTAINS else 0
@@ -476,8 +476,8 @@ def _match_one(pattern, order, lives, search, partition, since, clock, found, n_
             due = min(due, _own_term(pattern, lives, name, behind))
         if pattern.by_end[name] or not pattern.waits[name]:
             continue
-        first = _right(lives.ends, at, stop, since)
-        behind = _right(lives.ends, first, stop, clock)
+        first = right(lives.ends, at, stop, since)
+        behind = right(lives.ends, first, stop, clock)
         for place in range(first, behind):
             if lives.ends[place] != _own_term(pattern, lives, name, place):
                 seed = partition, name, place, lives.ends[place]
@@ -525,7 +525,7 @@ def _bounded(pattern, lives, search, partition, term):  # type: ignore[no-untype
     for name in range(n):
         which = partition * n + name
         low, high = lives.at[which], lives.at[which] + lives.size[which]
-        low = _left(lives.starts, low, high, since)
+        low = left(lives.starts, low, high, since)
         high = _own_until(pattern, lives, name, low, high, term)
         if low >= high:
             return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from chronicle.compiled import njit
+from replay.situations.kernels import left, right
 
 
 @njit()
@@ -53,20 +54,6 @@ def cut_ranges(begins, ends, seqs, times, first, stop, until, lows, highs):  # t
     They are those from ``first`` on, before ``stop``, and with a time up to ``until``.
     """
     for i in range(first.size):
-        low = begins[i]
-        high = ends[i]
-        while low < high:
-            middle = (low + high) // 2
-            if seqs[middle] < first[i]:
-                low = middle + 1
-            else:
-                high = middle
-        lows[i] = low
-        high = ends[i]
-        while low < high:
-            middle = (low + high) // 2
-            if seqs[middle] < stop[i] and times[middle] <= until[i]:
-                low = middle + 1
-            else:
-                high = middle
-        highs[i] = low
+        lows[i] = left(seqs, begins[i], ends[i], first[i])
+        until_stop = left(seqs, lows[i], ends[i], stop[i])
+        highs[i] = right(times, lows[i], until_stop, until[i])
