@@ -69,10 +69,33 @@ def lookup_cost(
     )
 
 
-def within_cost(n_entries: float, parameters: CostParameters, *, keyed: bool) -> float:
-    """Return the seconds of one lookup of which next to nothing is left by row filters."""
+def within_cost(n_entries: FloatArray, parameters: CostParameters, *, keyed: bool) -> FloatArray:
+    """Return the seconds of lookups of which next to nothing is left by row filters."""
     entry_s = parameters.entry_s * (KEYED_ENTRIES if keyed else 1.0)
-    return LOOKUP_JUMPS * parameters.seek_s + WITHIN_SHARE * entry_s * n_entries
+    return np.asarray(LOOKUP_JUMPS * parameters.seek_s + WITHIN_SHARE * entry_s * n_entries)
+
+
+def chain_cost(
+    used: BoolArray,
+    n_entries: FloatArray,
+    in_order: BoolArray,
+    parameters: CostParameters,
+    *,
+    keyed: bool,
+) -> FloatArray:
+    """Return the seconds of lookups asked one after the other, without intervals, shape (P,).
+
+    The one with fewest entries is asked in full, the others in the rows that it leaves. ``used``
+    says which lookups are asked by each of P chains, shape (P, L); the rest is as in `lookup_cost`.
+    """
+    whole = lookup_cost(n_entries, in_order, parameters, keyed=keyed)
+    within = np.where(
+        n_entries >= ENTRIES_MIN, within_cost(n_entries, parameters, keyed=keyed), whole
+    )
+    order = np.argsort(n_entries, kind="stable")
+    ordered = used[:, order]
+    is_first = ordered & (np.cumsum(ordered, axis=1) == 1)
+    return np.asarray(used @ within + is_first @ (whole - within)[order])
 
 
 def interval_cost(n_candidates: FloatArray, parameters: CostParameters) -> FloatArray:

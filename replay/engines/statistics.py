@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from chronicle import Snapshot
 from chronicle.errors import StorageError
@@ -70,6 +71,11 @@ class SnapshotStatistics:
                     (part, key_kind(schema.field(part).type, part)) for part in composite.parts
                 )
         return found
+
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """Columns of text."""
+        return frozenset(f.name for f in self._snapshot.schema if pa.types.is_string(f.type))
 
     @property
     def derived(self) -> frozenset[str]:

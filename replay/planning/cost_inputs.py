@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from costmodel.arrays import FloatArray
-from costmodel.features import PlanFeatures, whole_stream
+from costmodel.features import TEXT_COLUMNS, PlanFeatures, whole_stream
 from replay.planning.block_ranges import count_blocks, mask_of
 from replay.planning.block_selectivity import BlockShares, Spread, is_even
 from replay.planning.coarse_map import CoarseMap
@@ -114,7 +114,7 @@ def _features(
     return PlanFeatures(
         n_events=statistics.n_events,
         n_blocks=statistics.n_blocks,
-        n_columns=len(required.columns),
+        n_columns=_columns_decoded(required, statistics),
         n_predicates=required.n_predicates,
         bridge_blocks=BRIDGE_BLOCKS,
         block_lengths=np.array([stop - first for first, stop in required.blocks], dtype=np.int64),
@@ -175,9 +175,15 @@ def weigh_full(required: Requirements, statistics: StreamStatistics) -> PlanFeat
     return whole_stream(
         statistics.n_events,
         statistics.n_blocks,
-        len(required.columns),
+        _columns_decoded(required, statistics),
         required.n_predicates,
     )
+
+
+def _columns_decoded(required: Requirements, statistics: StreamStatistics) -> float:
+    """Return how many columns of numbers take as long to decode as those a query reads."""
+    n_texts = len(statistics.texts.intersection(required.columns))
+    return len(required.columns) + (TEXT_COLUMNS - 1.0) * n_texts
 
 
 def _beside_blocks(required: Requirements, statistics: StreamStatistics) -> float:

@@ -10,9 +10,9 @@ import numpy as np
 from costmodel.arrays import BoolArray
 from costmodel.features import PlanFeatures
 from costmodel.guard import in_words
-from costmodel.lookups import lookup_cost
+from costmodel.lookups import chain_cost, interval_cost, lookup_cost
 from costmodel.parameters import CostParameters
-from costmodel.plan_cost import Estimate, Estimates, estimate, estimate_full
+from costmodel.plan_cost import Estimate, Estimates, estimate, estimate_full, lookups_used
 from replay.errors import PlanError
 from replay.planning.block_ranges import all_blocks, count_blocks, mask_of, no_blocks, without
 from replay.planning.coarse_map import CoarseMap, coarsest_level, draw_coarse_map, touching
@@ -244,24 +244,33 @@ class _Choosing:
 
     def stepping(self) -> Plan:
         """Return the plan that chooses its lookups step by step, with those that are expected."""
-        rows = _chains(self.inputs)
+        rows, features = _chains(self.inputs), self.inputs.features
         estimates = self._estimates(rows)
+        index_s = interval_cost(estimates.candidates, self.parameters) + chain_cost(
+            lookups_used(features, rows),
+            features.lookup_entries,
+            features.is_in_order,
+            self.parameters,
+            keyed=features.is_keyed,
+        )
         wanted_share = self._wanted_share(estimates)
         replay = wanted_share * (estimates.cost - estimates.index_cost) * self._share_read()
         # Behind a lookup what lies elsewhere in time is left out; the tree's stretches are whole.
         replay[1:] *= self._share_of_times()
-        cost = estimates.index_cost + replay
+        cost = index_s + replay
         tree_s, full_s = float(cost[0]), wanted_share * self.full.cost
         best = int(np.argmin(cost))
-        if SAVING_MIN * estimates.index_cost[best] + replay[best] >= min(tree_s, full_s):
+        if SAVING_MIN * index_s[best] + replay[best] >= min(tree_s, full_s):
             best = 0
         conditions = self._conditions(rows[best])
         estimated, kind = estimates.of(best), PlanKind.INDEXES if conditions else PlanKind.TREE
         if not conditions and tree_s >= self.parameters.full_margin * full_s:
             estimated, kind = self.full, PlanKind.FULL
-        estimated = replace(
-            estimated, cost=float(cost[best]) if kind is not PlanKind.FULL else full_s
-        )
+        if kind is PlanKind.FULL:
+            estimated = replace(estimated, cost=full_s)
+        else:
+            seconds = float(cost[best]), float(index_s[best])
+            estimated = replace(estimated, cost=seconds[0], index_cost=seconds[1])
         name = plan_name(kind, conditions)
         return replace(
             self.plan,

@@ -55,6 +55,11 @@ class StreamStatistics(Timeline, Protocol):
         ...
 
     @property
+    def texts(self) -> frozenset[str]:
+        """Columns of text, which take longer to decode."""
+        ...
+
+    @property
     def derived(self) -> frozenset[str]:
         """Derived attributes declared for the stream, by name, such as ``delta(x)``."""
         ...

@@ -29,15 +29,12 @@ from replay.planning.requirements import AlikeBlocks
 from replay.planning.statistics import IntArray, Timeline
 
 EXPLORE_SHARE: Final = 0.4
-"""Share of what is left to replay that a lookup may take which is not expected to save anything,
-if its events do not lie everywhere: conditions are correlated in real data. Those before it that
-saved less than they took count as well."""
-
-EXPLORE_UNKNOWN: Final = 0.05
-"""The same of a lookup of which the tree does not tell where its events lie, such as of texts."""
+"""Share of what is left to replay that lookups may take which are not expected to save anything,
+if their events may lie elsewhere than everywhere: conditions are correlated in real data. Those
+before them that saved less than they took count as well."""
 
 TRIED_SHARE: Final = 0.5
-"""Share of what may be spent for nothing that such a lookup may take: weights err as well."""
+"""Share of what may be spent for nothing that such lookups may take: weights err as well."""
 
 SWEEP_S: Final = 1.5e-4
 """Seconds to compute intervals, however few events were found."""
@@ -189,6 +186,7 @@ class _Stepping:
         self._steps: list[Step] = []
         self._asked: list[LookupOption] = []
         self._is_late = False
+        self._why_next = "as expected from the start"
         self._planned = in_order(
             [o for o in plan.options if set(o.conditions) <= set(plan.conditions)], plan
         )
@@ -231,8 +229,20 @@ class _Stepping:
             return None
         after_s = self._plan.estimated.cost - self._plan.estimated.index_cost
         first_why = "with those that are expected to follow it"
-        why = "as expected from the start" if self._asked else first_why
-        return self._judged(ahead[0], after_s, why)
+        why = self._why_next if self._asked else first_why
+        # Behind another, what both leave is swept once.
+        cost_s = self._lookup_s(ahead[0]) if self._asked else self._cost(ahead[0])
+        return _Judged(ahead[0], cost_s, after_s, why)
+
+    def _blocks_of(self, option: LookupOption) -> set[int]:
+        """Return the basic blocks whose events a lookup finds."""
+        block_at = self._plan.required.block_at
+        return {block_at[c.position] for c in option.conditions if not c.fills_gap}
+
+    def _expected_of(self, chain: Sequence[LookupOption]) -> float:
+        """Return how many events satisfy all of some lookups, if chance joins them."""
+        n_events = max(self._statistics.n_events, 1)
+        return n_events * math.prod(option.expected / n_events for option in chain)
 
     def _may_ask(self, option: LookupOption) -> bool:
         """Return whether a lookup was not asked yet and could leave anything out."""
@@ -255,16 +265,37 @@ class _Stepping:
         return best if best is None or self._is_safe(best) else None
 
     def _explored(self, options: Sequence[LookupOption]) -> _Judged | None:
-        """Return a lookup that is cheap beside what is left, and may find that far less is."""
-        shares = {False: EXPLORE_SHARE, None: EXPLORE_UNKNOWN, True: 0.0}
-        for option in sorted(options, key=lambda o: o.expected):
-            cost_s = self._lost_s + self._cost(option)
-            if not 0.0 < cost_s <= shares[option.is_even] * self.now_s:
-                continue
-            judged = self._judged(option, self.now_s, "cheap beside what is left, it is tried")
-            if self._is_safe(judged, TRIED_SHARE):
-                return judged
-        return None
+        """Return a lookup that is cheap beside what is left, and may find that far less is.
+
+        With as many others of its basic block as are cheap together, since an event must satisfy
+        them all; of the block whose events are rarest, if chance joins them.
+        """
+        least, tried, limit_s = math.inf, [], EXPLORE_SHARE * self.now_s - self._lost_s
+        options = sorted(options, key=lambda option: option.expected)
+        blocks = range(len(self._plan.required.blocks))
+        chains = [[o for o in options if block in self._blocks_of(o)] for block in blocks]
+        for chain in (*chains, *([option] for option in options if option.fills_gap)):
+            while chain and not self._may_try(chain, limit_s):
+                chain.pop()
+            expected = self._expected_of(chain)
+            if chain and expected < least:
+                least, tried = expected, chain
+        if not tried:
+            return None
+        self._planned, self._why_next = tried, "tried with those before it"
+        return self._judged(tried[0], self.now_s, "cheap beside what is left, it is tried")
+
+    def _may_try(self, chain: Sequence[LookupOption], limit_s: float) -> bool:
+        """Return whether lookups of one basic block may be tried, if nothing is expected of them.
+
+        Not where the tree tells of all of them that their events lie everywhere.
+        """
+        cost_s = self._lookup_s(chain[0]) + self._sweep_of(self._expected_of(chain))
+        cost_s += sum(self._lookup_s(option, is_beside=True) for option in chain[1:])
+        if all(option.is_even for option in chain) or cost_s > limit_s:
+            return False
+        full_s = self._wanted * self._full_s
+        return is_bearable(self._spent_s, cost_s, self.now_s, full_s, TRIED_SHARE)
 
     def _judged(self, option: LookupOption, after_s: float, why: str) -> _Judged:
         return _Judged(option, self._cost(option), after_s, why)
@@ -280,18 +311,25 @@ class _Stepping:
             n_candidates = min(n_candidates, self._state.found().n_candidates)
         return self._lookup_s(option) + self._sweep_of(n_candidates)
 
-    def _lookup_s(self, option: LookupOption) -> float:
-        """Return the seconds a lookup takes, in the rows that those before it leave."""
+    def _lookup_s(self, option: LookupOption, *, is_beside: bool = False) -> float:
+        """Return the seconds a lookup takes, in the rows that those before it leave.
+
+        ``is_beside`` says that one of its basic block is asked before it, which tells its rows.
+        """
         weights, keyed = self._weights, self._features.is_keyed
         n, ranges = float(option.most), option.lookup[1]
         if self._state.is_found:
             found = self._state.found()
-            if n >= ENTRIES_MIN and found.n_events_covered <= COVER_MAX * self._statistics.n_events:
-                if ranges.is_of_keys:
-                    n = min(n, float(max(found.n_intervals, 1) * FENCE_ENTRIES))
-                return within_cost(n, weights, keyed=keyed)
-        cost = lookup_cost(np.array([n]), np.array([ranges.is_one_key]), weights, keyed=keyed)
-        return float(cost[0])
+            is_narrow = found.n_events_covered <= COVER_MAX * self._statistics.n_events
+            if ranges.is_of_keys and is_narrow:
+                n = min(n, float(max(found.n_intervals, 1) * FENCE_ENTRIES))
+        else:
+            blocks = self._blocks_of(option)
+            is_narrow = any(not blocks.isdisjoint(self._blocks_of(o)) for o in self._asked)
+        entries = np.array(n)
+        if option.most >= ENTRIES_MIN and (is_narrow or is_beside):
+            return float(within_cost(entries, weights, keyed=keyed))
+        return float(lookup_cost(entries, np.array(ranges.is_one_key), weights, keyed=keyed))
 
     def _sweep_of(self, n_candidates: float) -> float:
         """Return the seconds to compute the intervals of so many candidates."""

@@ -23,6 +23,7 @@ from costmodel.lookups import (
     KEYED_ENTRIES,
     LOOKUP_JUMPS,
     WITHIN_SHARE,
+    chain_cost,
     interval_cost,
     lookup_cost,
     within_cost,
@@ -141,6 +142,18 @@ def test_a_lookup_is_several_jumps_before_any_event_is_read():
     estimates = estimate(two_lookups(), PLANS, weights(seek_s=1))
     assert estimates.index_cost.tolist() == [0, 5, 10]
     np.testing.assert_allclose(estimates.cost, estimates.index_cost + estimates.stretches)
+
+
+def test_behind_the_shortest_lookup_of_a_chain_long_ones_are_asked_in_the_rows_it_leaves():
+    entries = np.array([400_000.0, 50.0, 200_000.0])
+    used = np.array([[1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]], dtype=bool)
+    seconds = chain_cost(used, entries, np.ones(3, dtype=bool), weights(entry_s=1), keyed=False)
+    # Six tenths of an entry in the rows that others leave.
+    assert seconds.tolist() == [200_000 + 240_000, 50 + 360_000, 50, 0]
+    assert (
+        chain_cost(used[:, :0], entries[:0], used[0, :0], weights(), keyed=False).tolist()
+        == [0] * 4
+    )
 
 
 def test_entries_of_one_key_need_no_sorting():

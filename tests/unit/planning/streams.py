@@ -169,6 +169,9 @@ class SmallStatistics:
         )
         self.composites = {"+".join(parts): self._kinds(parts) for parts in composites}
         self.indexed = frozenset((*indexed, *self.composites))
+        self.texts = frozenset(
+            name for name in (rows[0] if rows else ()) if isinstance(rows[0][name], str)
+        )
         self.key = key
         self.n_keys = 1.0 if key is None else float(max(1, len({row[key] for row in rows})))
         self.derived = frozenset(derived)

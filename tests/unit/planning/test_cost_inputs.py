@@ -74,6 +74,13 @@ def test_features_of_even_data_are_one_stratum_with_the_true_rates():
     assert [s.fraction for s in found.selectivities] == pytest.approx([0.1, 0.4])
 
 
+def test_a_text_counts_as_three_columns_of_numbers():
+    statistics = SmallStatistics(even(100), 10, ["a"])
+    statistics.texts = frozenset({"b", "k"})
+    query = query_of(seq(A, B), [compare("=", "a", 3), compare("=", "b", 1)], within=40)
+    assert gathered(query, statistics).features.n_columns == 1 + 3 + 1  # a, b and the time
+
+
 def test_keys_count_where_rows_of_a_match_agree_on_them():
     defines = [compare("=", "a", 3), compare("=", "a", 7)]
     statistics = SmallStatistics(even(1000), 10, ["a"])
