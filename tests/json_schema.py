@@ -70,6 +70,11 @@ def _items(value: Any, wanted: Any, at: str, root: Any, closed: bool) -> Iterato
         yield from _check(item, wanted, f"{at}[{index}]", root, closed)
 
 
+def _enum(value: Any, wanted: list[Any], at: str, root: Any, closed: bool) -> Iterator[str]:
+    if value not in wanted:
+        yield f"{at}: {value!r} is none of {wanted}"
+
+
 def _any_of(value: Any, wanted: Any, at: str, root: Any, closed: bool) -> Iterator[str]:
     tried = [list(_check(value, rule, at, root, closed)) for rule in wanted]
     if all(tried):
@@ -97,6 +102,7 @@ _KEYWORDS = {
     "properties": _properties,
     "items": _items,
     "anyOf": _any_of,
+    "enum": _enum,
     "minimum": _minimum,
     "maximum": _maximum,
     "pattern": _pattern,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,8 @@ from replay.engines.statistics import SnapshotStatistics
 from replay.limits import check_limits
 from replay.planning.intervals import Stretches
 from replay.planning.key_join import tells_keys
-from replay.planning.plan import Condition, IndexLookup, Occurrences, Plan, Slot
+from replay.planning.plan import Condition, IndexLookup, Occurrences, Plan, PlanKind, Slot
+from replay.planning.relevant_rows import pays
 from replay.planning.row_filter import RowFilter
 from replay.planning.statistics import IntArray
 from replay.planning.steps import carry_out
@@ -40,8 +41,10 @@ class Lookups:
         self._found: dict[IndexLookup, Lookup | MaskedEntries] = {}
         self._within = statistics.leaves.base[plan.stretches]
         indexes = [statistics.indexes.index(c.attribute) for c in plan.conditions]
-        self._with_keys = tells_keys(plan.required, statistics.key) and all(
-            index.holds_objects for index in indexes
+        self._with_keys = (
+            tells_keys(plan.required, statistics.key)
+            and plan.kind is not PlanKind.RELEVANT
+            and all(index.holds_objects for index in indexes)
         )
 
     @property
@@ -134,14 +137,23 @@ def look_up(
     After ``seconds_max`` no further step is taken, see `carry_out`.
     """
     began = clock()
-    lookups = Lookups(plan, statistics)
-    done = carry_out(plan, statistics, lookups, clock, seconds_max=seconds_max)
+    asked = [Lookups(plan, statistics)]
+    done = carry_out(plan, statistics, asked[0], clock, seconds_max=seconds_max)
+    lookups, rival = asked[0], plan.rival
+    if rival is not None and pays(rival, done.spent_s, done.left_s):
+        asked.append(Lookups(rival, statistics))
+        left_s = max(seconds_max - (clock() - began), 0.0)
+        after = carry_out(rival, statistics, asked[1], clock, seconds_max=left_s)
+        steps = (*done.plan.steps, *after.plan.steps)
+        if after.left_s < done.left_s:
+            done, lookups = after, asked[1]
+        done = replace(done, plan=replace(done.plan, steps=steps))
     work = ExecutionStats(
-        n_entries=lookups.n_entries_read,
+        n_entries=sum(one.n_entries_read for one in asked),
         n_candidates=done.stretches.n_candidates,
         n_intervals=done.stretches.n_intervals,
         index_s=clock() - began,
-        byte_counters=(lambda: lookups.n_bytes_read,),
+        byte_counters=(lambda: sum(one.n_bytes_read for one in asked),),
     )
     return IndexResult(done.plan, done.stretches, lookups, work)
 

@@ -49,6 +49,8 @@ class ResultBuilder:
         keys: KeyFilter | None = None,
         beside: Beside | None = None,
         spans: RowSpans | None = None,
+        *,
+        goes_on: bool = False,
     ) -> None:
         self._source = source
         self._query = query
@@ -56,7 +58,14 @@ class ResultBuilder:
         self._faults = Faults()
         ends_early = query.limit is not None or may_end_early(query.outer)
         self.replayed = Replay(
-            source, program, stretches, keys, beside, spans, ends_early=ends_early
+            source,
+            program,
+            stretches,
+            keys,
+            beside,
+            spans,
+            ends_early=ends_early,
+            goes_on=goes_on,
         )
         self.stretches = stretches
         self.sample = SpanSample()

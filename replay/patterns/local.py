@@ -150,6 +150,9 @@ class Replay:
         Tell which rows can be part of a match, where there are no partitions; None: all of them.
     ends_early
         Whether the first few matches may be enough: little is read at once until they have come.
+    goes_on
+        Whether rows between the stretches change nothing, so that matches may reach from one into
+        others: all are one stretch then, of which rows were left out.
     """
 
     def __init__(
@@ -162,6 +165,7 @@ class Replay:
         spans: RowSpans | None = None,
         *,
         ends_early: bool = False,
+        goes_on: bool = False,
     ) -> None:
         self._bases = source.bases
         self._units = cut_units(
@@ -180,6 +184,9 @@ class Replay:
         assert spans is None or not program.partition_by
         self._source, self._program, self._stretches = source, program, stretches
         self._keys, self._beside, self._spans = keys, beside, spans
+        assert not goes_on or not any((keys, beside, spans, program.rows_before))
+        assert not goes_on or not program.rows_after
+        self._goes_on = goes_on
         self._n_faults: Callable[[], int] = lambda: 0
         # Fewer than planned where `matches` was left early.
         self.n_blocks = self.n_rows = 0
@@ -222,10 +229,19 @@ class Replay:
         for unit, prepared in units:
             self.seconds_read += clock() - mark
             self.n_blocks += sum(piece.last_block - piece.first_block for piece in unit)
-            for n_rows in _push(matcher, unit, prepared, self._bases):
-                self.n_rows += n_rows
+            if self._goes_on:
+                (rows,) = prepared
+                matcher.push(rows, self._bases[unit[0].first_block])
+                self.n_rows += rows.n_rows
                 yield
+            else:
+                for n_rows in _push(matcher, unit, prepared, self._bases):
+                    self.n_rows += n_rows
+                    yield
             mark = clock()
+        if self._goes_on:
+            matcher.finish()
+            yield
 
     def _read(self, unit: list[Piece]) -> list[Prepared]:
         """Return the unit's rows, evaluated: at once, or piece by piece where rows look around."""
@@ -246,7 +262,10 @@ class Replay:
             if int(n_rows.sum()) <= KEPT_MAX * table.num_rows:
                 some = select_runs(table, starts, n_rows)
                 return [self._prepare_some(some, count_on(first_seqs, n_rows))]
-        return [self._program.prepare(table)]
+        prepared = self._program.prepare(table)
+        if self._goes_on:
+            return [replace(prepared, seq=seqs_of_blocks(blocks, self._source.bases))]
+        return [prepared]
 
     def _prepare_some(self, table: pa.Table, seq: IntArray) -> Prepared:
         """Evaluate some rows of a unit, and keep them."""

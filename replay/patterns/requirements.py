@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from replay.expressions.atoms import count_predicates
 from replay.expressions.ranges import Ranges, unite
@@ -39,6 +39,17 @@ from replay.planning.statistics import StreamStatistics
 POSITIONS_MAX: Final = 64
 """Positions kept of a pattern. More would prune little more and make planning slow."""
 
+_SKIPPING: Final = (Semantics.SKIP_TILL_NEXT, Semantics.SKIP_TILL_ANY)
+
+_ORDERED: Final = (
+    "ORDER BY has columns besides the time, so all events of a time must be put in order"
+)
+
+_PASSED_OVER: Final = (
+    "a row that fits no symbol may end a match; SEMANTICS SKIP TILL NEXT and SKIP TILL ANY alone "
+    "pass it over"
+)
+
 ROWS_MAX: Final = 2**62
 """Row counts above this are no bound: no stream is longer, and int64 arithmetic stays safe."""
 
@@ -69,7 +80,7 @@ def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = Non
     )
     negation = _EMPTY if query.semantics is Semantics.SQL else _gap(ANYTHING)
     part = _shorten(_rewrite(query.pattern, symbols, negation))
-    skips = query.semantics in (Semantics.SKIP_TILL_NEXT, Semantics.SKIP_TILL_ANY)
+    skips = query.semantics in _SKIPPING
     is_partitioned = bool(query.partition_by)
     scattered = skips or is_partitioned
     inner = (ANYTHING,) * (len(part.positions) - 1) if scattered else part.gaps[1:-1]
@@ -98,6 +109,7 @@ def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = Non
         closes_early=query.semantics is Semantics.SQL and query.skip is SkipMode.PAST_LAST_ROW,
         matches_wanted=_matches_wanted(query),
         only_full=_why_only_full(query, part.rows_min, None if stream is None else stream.key),
+        **_relevant(query, part.rows_min),
     )
 
 
@@ -110,19 +122,11 @@ def _why_only_full(query: BoundPatternQuery, rows_min: int, key: str | None) -> 
     An impossible pattern is no such reason: its answer is known to be empty. Nor is AFTER MATCH:
     where the search goes on depends on the match alone, and every match lies in a stretch.
     """
-    if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
-        return "WITH UNMATCHED ROWS gives every event, also those that no match is near"
-    if query.with_timeouts:
-        return "WITH TIMEOUTS gives partial matches too, which lack symbols that every match has"
-    if query.semantics is Semantics.SQL and rows_min == 0:
-        return "the pattern can match no row at all, and every event may begin such a match"
-    if any(isinstance(p, MatchNumber) for d in query.defines if d for p in walk(d)):
-        return "MATCH_NUMBER in DEFINE makes a match depend on how many there were before"
-    why = None if query.windows is None else _why_all_of_windows(query)
+    why = _why_every_row(query, rows_min)
     if why is not None:
         return why
     if query.order_by:
-        return "ORDER BY has columns besides the time, so all events of a time must be put in order"
+        return _ORDERED
     if query.partition_by and query.partition_by != (key,) and _rows_beside(query) != (0, 0):
         asks = (
             "^ and $ ask where a partition begins and ends, which only the whole stream tells; its "
@@ -136,6 +140,19 @@ def _why_only_full(query: BoundPatternQuery, rows_min: int, key: str | None) -> 
     return None
 
 
+def _why_every_row(query: BoundPatternQuery, rows_min: int) -> str | None:
+    """Return why rows matter that no match is near, wherever they lie, or None."""
+    if query.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
+        return "WITH UNMATCHED ROWS gives every event, also those that no match is near"
+    if query.with_timeouts:
+        return "WITH TIMEOUTS gives partial matches too, which lack symbols that every match has"
+    if query.semantics is Semantics.SQL and rows_min == 0:
+        return "the pattern can match no row at all, and every event may begin such a match"
+    if any(isinstance(p, MatchNumber) for d in query.defines if d for p in walk(d)):
+        return "MATCH_NUMBER in DEFINE makes a match depend on how many there were before"
+    return None if query.windows is None else _why_all_of_windows(query)
+
+
 def _why_all_of_windows(query: BoundPatternQuery) -> str | None:
     """Return why all rows of windows are needed, not only those that a match is near."""
     if isinstance(query.windows, SlidingWindows):
@@ -143,6 +160,46 @@ def _why_all_of_windows(query: BoundPatternQuery) -> str | None:
     if _rows_beside(query) != (0, 0):
         return "PREV, NEXT, ^ and $ look at the rows of a window, wherever they lie in it"
     return None
+
+
+def _relevant(query: BoundPatternQuery, rows_min: int) -> dict[str, Any]:
+    """Return what rows must have to be able to change the answer, or why any may.
+
+    Why: with SKIP TILL a row that no symbol of the pattern can map, negated ones among them, leaves
+    every partial match as it is, and so does leaving it out. It is such a row where it lies outside
+    the ranges that each symbol's condition implies. What WHERE outside asks is left aside.
+    """
+    if query.semantics not in _SKIPPING:
+        return {"why_not_relevant": _PASSED_OVER}
+    why = _why_every_row(query, rows_min) or (_ORDERED if query.order_by else None)
+    if why is None and _rows_beside(query) != (0, 0):
+        why = "PREV, NEXT, ^ and $ look at rows whatever symbol these fit"
+    if why is not None:
+        return {"why_not_relevant": why}
+    relevant = []
+    for index, ranges in enumerate(symbol_ranges(query)):
+        symbol = Position(
+            query.symbols[index], {} if ranges is None else ranges, ranges is not None
+        )
+        if index not in _symbols_of(query.pattern) or symbol.is_impossible:
+            continue
+        if not symbol.ranges:
+            bounds = f"the condition of {symbol.symbol} bounds no attribute"
+            return {"why_not_relevant": f"{bounds}, so that any row may be of {symbol.symbol}"}
+        relevant.append(symbol)
+    return {"relevant": tuple(relevant), "why_not_relevant": None}
+
+
+def _symbols_of(pattern: Pattern) -> frozenset[int]:
+    """Return the symbols that a pattern names, those it negates among them."""
+    match pattern:
+        case Symbol(index) | Negation(index):
+            return frozenset((index,))
+        case Concat(parts) | Alternate(parts):
+            return frozenset().union(*map(_symbols_of, parts))
+        case Repeat(body) | Exclusion(body):
+            return _symbols_of(body)
+    return frozenset()
 
 
 def _rows_beside(query: BoundPatternQuery) -> tuple[int, int]:

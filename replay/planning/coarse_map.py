@@ -46,10 +46,7 @@ def draw_coarse_map(required: Requirements, statistics: StreamStatistics) -> Coa
     conditions = all_conditions(required)
     bounds: dict[str, AttributeBounds | TimeBounds] = {}
     for name in dict.fromkeys(condition.attribute for condition in conditions):
-        is_time = name == required.time
-        bounds[name] = (
-            TimeBounds(leaves.t_min, leaves.t_max) if is_time else statistics.bounds(name)
-        )
+        bounds[name] = bounds_by_block(name, required, statistics)
     by_lookup: dict[IndexLookup, BoolArray] = {}
     masks: list[BoolArray | None] = [None] * len(required.positions)
     for condition in conditions:
@@ -64,6 +61,15 @@ def draw_coarse_map(required: Requirements, statistics: StreamStatistics) -> Coa
     stretches = cut_to_ends(stretches, required, leaves)
     stretches = touching(stretches, required.times, leaves)
     return CoarseMap(stretches, {c: by_lookup[c.lookup] for c in conditions}, bounds)
+
+
+def bounds_by_block(
+    name: str, required: Requirements, statistics: StreamStatistics
+) -> AttributeBounds | TimeBounds:
+    """Return the least and greatest value of an attribute in each block."""
+    leaves = statistics.leaves
+    is_time = name == required.time
+    return TimeBounds(leaves.t_min, leaves.t_max) if is_time else statistics.bounds(name)
 
 
 def cut_to_ends(stretches: IntArray, required: Requirements, leaves: Leaves) -> IntArray:

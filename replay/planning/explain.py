@@ -34,7 +34,7 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
         "pattern": str(plan.required),
         "positions": [
             {"symbol": position.symbol, "ranges": _ranges(plan, position, index)}
-            for index, position in enumerate(plan.required.positions)
+            for index, position in enumerate(_places(plan))
         ],
         "gaps": [
             {"symbol": fill.symbol, "before": index, "ranges": _ranges(plan, fill, ~index)}
@@ -99,8 +99,16 @@ def _indexes(plan: Plan) -> list[str]:
     return list(dict.fromkeys(condition.name for condition in plan.conditions))
 
 
+def _places(plan: Plan) -> tuple[Position, ...]:
+    """Return the positions; of plan `relevant` all symbols, negated ones among them."""
+    required = plan.required
+    return required.relevant if plan.kind is PlanKind.RELEVANT else required.positions
+
+
 def _fills(plan: Plan) -> list[tuple[int, Position]]:
     """Return what fills each gap of which anything is known, by the position behind it."""
+    if plan.kind is PlanKind.RELEVANT:
+        return []
     return [(i, fill) for i, fill in enumerate(plan.required.fill_before) if fill is not None]
 
 
@@ -215,7 +223,7 @@ def _position_lines(plan: Plan) -> list[str]:
     """Return a line for each range: symbol, range, selectivity and where the number comes from."""
     fills = dict(_fills(plan))
     rows: list[tuple[str, ...]] = []
-    for index, position in enumerate(plan.required.positions):
+    for index, position in enumerate(_places(plan)):
         if index in fills:
             rows += _range_rows(plan, fills[index], ~index)
         if not position.ranges:

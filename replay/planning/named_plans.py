@@ -12,7 +12,9 @@ from replay.planning.plan import Condition
 from replay.planning.requirements import Position, Requirements
 from replay.planning.statistics import Composites
 
-KINDS = ("auto", "full", "tree", "all")
+RELEVANT = "relevant"
+
+KINDS = ("auto", "full", "tree", "all", RELEVANT)
 """Plans with a name of their own; the others are written ``indexes=A.x,C``."""
 
 PREFIX = "indexes="
@@ -36,6 +38,14 @@ def index_conditions(
         for conditions in _by_position(required)
         for condition in worth_weighing(*_with_index(conditions, indexed, composites))
     )
+
+
+def conditions_of(
+    place: int, rows: Position, indexed: frozenset[str], composites: Composites
+) -> tuple[Condition, ...]:
+    """Return the ranges of the rows at one place that are worth looking up in an index."""
+    conditions = _conditions(place, rows, fills_gap=False)
+    return worth_weighing(*_with_index(conditions, indexed, composites)) if conditions else ()
 
 
 def gap_conditions(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from costmodel.features import PlanFeatures
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.plan_cost import Estimate
 from indexing.key_range import KeyRanges
+from replay.planning.block_ranges import no_blocks
 from replay.planning.requirements import Requirements
 from replay.planning.statistics import BoolArray, IntArray
 
@@ -22,6 +23,8 @@ class PlanKind(Enum):
     """The blocks the coarse pattern map leaves are replayed."""
     INDEXES = "indexes"
     """Of these, the blocks in which index results form candidates are replayed."""
+    RELEVANT = "relevant"
+    """The blocks that may hold a row of some symbol are replayed, as if no others were there."""
 
 
 Slot = tuple[int, str]
@@ -37,7 +40,7 @@ class Condition:
     """Ranges of one attribute to be looked up in its index: a (symbol position, attribute)."""
 
     position: int
-    """Index into ``Requirements.positions``."""
+    """Index into ``Requirements.positions``; of plan `relevant` into ``Requirements.relevant``."""
     symbol: str
     attribute: str
     ranges: KeyRanges
@@ -178,7 +181,8 @@ class Plan:
     required: Requirements
     stretches: IntArray
     """Blocks that matches can lie in, shape (n, 2), half-open ordinals: what the coarse pattern map
-    leaves; the whole stream of a full replay asked for. None at all: no match can exist."""
+    leaves; the whole stream of a full replay asked for; of plan `relevant` those that may hold a
+    row of some symbol. None at all: no match can exist."""
     estimated: Estimate
     reason: str
     """One sentence on why this plan."""
@@ -204,6 +208,10 @@ class Plan:
     """Share of a replay that is expected to find these."""
     steps: tuple[Step, ...] = ()
     """Lookups taken and refused, once the plan was carried out."""
+    rival: Plan | None = None
+    """Plan `relevant`, to be held against what the lookups of this one really leave."""
+    not_asked: IntArray = field(default_factory=no_blocks)
+    """Of plan `relevant`, the blocks that may hold a row of symbols no lookup is asked for."""
 
     @property
     def name(self) -> str:

@@ -17,8 +17,9 @@ from replay.errors import PlanError
 from replay.planning.block_ranges import all_blocks, count_blocks, mask_of, no_blocks, without
 from replay.planning.coarse_map import CoarseMap, coarsest_level, draw_coarse_map, touching
 from replay.planning.cost_inputs import CostInputs, gather, weigh_full
-from replay.planning.named_plans import KINDS, PREFIX, check_request, requested_conditions
+from replay.planning.named_plans import KINDS, PREFIX, RELEVANT, check_request, requested_conditions
 from replay.planning.plan import Condition, Plan, PlanKind, plan_name
+from replay.planning.relevant_rows import cheapest_with_relevant, relevant_by_name
 from replay.planning.requirements import Requirements
 from replay.planning.statistics import StreamStatistics
 
@@ -48,8 +49,9 @@ def choose_plan(
     Parameters
     ----------
     requested
-        ``auto``, ``full``, ``tree``, ``all`` (every index that can be asked) or
-        ``indexes=A.price,C`` (these; a bare symbol means all its indexed attributes).
+        ``auto``, ``full``, ``tree``, ``all`` (every index that can be asked),
+        ``indexes=A.price,C`` (these; a bare symbol means all its indexed attributes), or
+        ``relevant``.
     parameters
         Weights of the cost model; those of ``statistics`` by default.
     strategy
@@ -65,6 +67,24 @@ def choose_plan(
         requested = _with_symbol(requested, *required.symbols)
     check_request(requested)
     parameters = statistics.parameters if parameters is None else parameters
+    if requested == RELEVANT:
+        features = weigh_full(required, statistics)
+        full = estimate_full(features, parameters)
+        return relevant_by_name(required, statistics, features, full, parameters)
+    plan = _without_relevant(required, statistics, requested, parameters, strategy)
+    if requested != "auto" or strategy is not None:
+        return plan
+    return cheapest_with_relevant(plan, statistics, parameters)
+
+
+def _without_relevant(
+    required: Requirements,
+    statistics: StreamStatistics,
+    requested: str,
+    parameters: CostParameters,
+    strategy: Strategy | None,
+) -> Plan:
+    """Return the plan that is best, or asked for, of those that need a row of some symbol."""
     only_full = required.only_full
     if only_full is None and not required.is_restricted:
         only_full = (

@@ -146,6 +146,11 @@ class Requirements:
     """What explain tells besides of the query, as rows of JSON values by their key."""
     only_full: str | None = None
     """Why nothing but a full replay can answer, in words; None: it can be pruned."""
+    relevant: tuple[Position, ...] = ()
+    """Unless ``why_not_relevant`` says otherwise: a row in the ranges of none of these changes no
+    answer, wherever it lies."""
+    why_not_relevant: str | None = "it is for row patterns with SEMANTICS SKIP TILL alone"
+    """Why rows may matter whatever their attributes, in words."""
 
     @property
     def leading_gap(self) -> bool:

@@ -25,6 +25,7 @@ from replay.planning.block_ranges import (
 from replay.planning.intervals import Stretches
 from replay.planning.lookup_state import LookupSource, LookupState
 from replay.planning.plan import Condition, Left, LookupOption, Plan, PlanKind, Step
+from replay.planning.relevant_rows import find_relevant
 from replay.planning.requirements import AlikeBlocks
 from replay.planning.statistics import IntArray, Timeline
 
@@ -47,6 +48,10 @@ class CarriedOut:
     plan: Plan
     """The plan with the lookups that were really asked, and the steps it took."""
     stretches: Stretches
+    left_s: float = math.inf
+    """Seconds to replay these, of a plan that `auto` chose."""
+    spent_s: float = 0.0
+    """Seconds charged for lookups, of a plan that took steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,8 @@ def carry_out(
     The cost of replay is that of the cost model with *actual* counts, so no error of an estimate
     makes more of it than of a full replay. Not in the thesis, which estimates whole plans.
     """
+    if plan.kind is PlanKind.RELEVANT:
+        return CarriedOut(*find_relevant(plan, statistics, source, clock, seconds_max=seconds_max))
     expected = {option.lookup: option.expected for option in plan.options}
     state = LookupState(plan, expected, statistics, source)
     if plan.takes_steps and not plan.finds_nothing:
@@ -438,7 +445,8 @@ class _Stepping:
             conditions=tuple(sorted(conditions, key=lambda c: c.order)),
             steps=tuple(steps),
         )
-        return CarriedOut(replace(done, reason=self._reason(done, cost_s)), found)
+        done = replace(done, reason=self._reason(done, cost_s))
+        return CarriedOut(done, found, self._wanted * cost_s, self._spent_s)
 
     def _replay_s(self, blocks: IntArray) -> float:
         """Return the seconds to replay some blocks."""

@@ -430,7 +430,10 @@ class PatternFlow(PlannedFlow):
                 source = self._source_of(blocks)
         self._found += bytes_of(self.snapshot, blocks, program.columns)
         spans = found.stretches.rows
-        self._builder = ResultBuilder(source, bound, program, blocks, keys, beside, spans)
+        goes_on = self.plan.kind is PlanKind.RELEVANT
+        self._builder = ResultBuilder(
+            source, bound, program, blocks, keys, beside, spans, goes_on=goes_on
+        )
         yield from self._builder.tables()
 
     def work(self) -> ExecutionStats:
@@ -535,7 +538,8 @@ class FilteredPatternFlow(PlannedFlow):
             source = OnceRead(source, columns_of_pattern(query))
         columns = columns_read(program.columns, computed)
         self._found = found.work + bytes_of(self.snapshot, blocks, columns)
-        self._builder = ResultBuilder(source, query, program, blocks)
+        goes_on = self.plan.kind is PlanKind.RELEVANT
+        self._builder = ResultBuilder(source, query, program, blocks, goes_on=goes_on)
         yield from self._builder.tables()
 
     def work(self) -> ExecutionStats:

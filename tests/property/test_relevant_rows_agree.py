@@ -1,0 +1,165 @@
+"""The one law, of plan `relevant`: rows outside the ranges of all symbols change nothing."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import event, given
+
+import replay
+from chronicle import StreamSettings
+from costmodel.parameters import CostParameters
+from replay.errors import LimitExceededError, PlanError
+from tests.plan_cases import HOW, KEYS, WHOLE, Case, filled, of_key
+from tests.property.law import ROWS_MAX, SLOW, answer, assert_plans_agree, outcome
+from tests.strategies import seeded
+
+RARE = (
+    *("a = 3", "a = 4", "a IN (3, 4)", "x = 2.0", "x > 2.0", "a = 3 OR a = 4", "a > 4"),
+    *("a = 3 AND x > 0.0", "a >= 3 AND x <= 1.0", "x BETWEEN 2 AND 3 AND a <> 1", "a = 9"),
+)
+READING = (
+    *("a >= 3 AND x >= LAST(x, 1)", "x > 1.0 AND a <> LAST(a, 1)", "a > 2 AND x < A.x"),
+    *("a = A.a", "a = 4 AND x = FIRST(x)", "a > 3 AND COUNT(*) < 3"),
+)
+"""Conditions that read rows of the match as well; `a = A.a` has the ranges of A."""
+
+ANY_ROW = ("x IS NOT NULL", "a = 3 OR x > LAST(x, 1)", "TRUE", "a = 3 AND PREV(a) = 1")
+"""Conditions that any row may satisfy, or that look at rows of no symbol."""
+
+PATTERNS = (
+    *("A", "A B", "A B", "A+ B", "A B+ C", "(A B)+", "A (B | C)", "A B? C", "A{2} B", "A+"),
+    *("A !N B", "A !N B+ C", "A B !N", "!N A B", "(A | B) !N C"),
+)
+WEIGHTS = (
+    None,
+    CostParameters(block_s=1.0, entry_s=0.0, sort_s=0.0, seek_s=0.0),
+    CostParameters(block_s=0.01, entry_s=0.001, seek_s=0.05),
+)
+SELECTED = (
+    "COUNT(*) AS n",
+    "COUNT(*) AS n, SUM(A.x) AS s, MIN(A.a) AS l, AVG(A.a) AS m",
+    "COUNT(*) AS n, MAX(m3) AS most, MIN(m1) AS first, SUM(A.x) AS s",
+    "*",
+    "*",
+)
+
+
+def some_rows(choose: Random, keys: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Rows in any order of time, most of which are of no symbol."""
+    latest = choose.choice((10, 60, 200))
+    return [
+        (
+            choose.randint(0, latest),
+            choose.choice(keys),
+            choose.choice((0, 0, 0, 1, 1, 1, 2, 3, 4, 5, None)),
+            choose.choice((0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 3.0, None, math.nan, -0.0)),
+        )
+        for _ in range(choose.choice((3, 20, 50)))
+    ]
+
+
+def in_windows(choose: Random) -> tuple[str, str]:
+    """Return a source and the columns of PARTITION BY that it brings."""
+    size = choose.randint(1, 12)
+    slide = choose.randint(1, size)
+    return choose.choice(
+        (
+            (f"TABLE(HOP(TABLE s, DESCRIPTOR(t), {slide}, {size}))", "window_start"),
+            (f"TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), {size}))", "window_start"),
+            (
+                f"TABLE(CUMULATE(TABLE s, DESCRIPTOR(t), {slide}, {2 * slide}))",
+                "window_start, window_end",
+            ),
+            (f"TABLE(SLIDING(TABLE s, DESCRIPTOR(t), {size}))", "window_end"),
+        )
+    )
+
+
+def some_query(choose: Random) -> str:
+    """Every match of a strategy, or sums over them, of symbols that are rare."""
+    pattern = choose.choice(PATTERNS)
+    semantics = choose.choice(
+        ("SKIP TILL ANY", "SKIP TILL ANY", "SKIP TILL NEXT", "SKIP TILL NEXT", "CONTIGUOUS")
+    )
+    if semantics == "CONTIGUOUS" and choose.random() < 0.8:
+        semantics = "SKIP TILL ANY"
+    symbols = [symbol for symbol in "ABCN" if symbol in pattern]
+    defines = []
+    for place, symbol in enumerate(symbols):
+        texts = RARE if not place or choose.random() < 0.6 else READING
+        texts = ANY_ROW if choose.random() < 0.05 else texts
+        text = choose.choice(texts)
+        if symbol == "N" and ("COUNT" in text or pattern.startswith("!N")):
+            text = choose.choice(RARE)
+        defines.append(f"{symbol} AS {text}")
+    source, by = ("s", "") if choose.random() < 0.6 else in_windows(choose)
+    if source == "s" and choose.random() < 0.15:
+        source = f"(SELECT * FROM s WHERE {choose.choice(('a > 0', 'x >= 0.0', 'a <> 2'))})"
+    keys = choose.choice(("", "", "k", "k", "k, a"))
+    by = ", ".join(part for part in (by, keys) if part)
+    within = choose.choice(("", "WITHIN 2", "WITHIN 9", "WITHIN 40"))
+    if pattern.startswith("!N") or pattern.endswith("!N"):
+        within = within or "WITHIN 5"
+    order = choose.choice(("t",) * 12 + ("t, a",))
+    selected, all_rows = choose.choice(SELECTED), ""
+    if selected != "*":
+        rest = choose.choice(("", " GROUP BY k" if keys else ""))
+        selected = f"k, {selected}" if rest else selected
+        if choose.random() < 0.15:
+            rest = f" WHERE {choose.choice(('m1 > 20', 'm2 > 1.0', 'm1 < 30 AND m3 > 1'))}{rest}"
+    else:
+        rest = choose.choice(("", "", " LIMIT 2", " WHERE m1 > 20", " WHERE m5 = 3"))
+        all_rows = choose.choice(("", "ALL ROWS PER MATCH"))
+    return (
+        f"SELECT {selected} FROM {source} MATCH_RECOGNIZE ({f'PARTITION BY {by}' if by else ''} "
+        f"ORDER BY {order} MEASURES FIRST(t) AS m1, LAST(x) AS m2, COUNT(*) AS m3, "
+        f"MATCH_NUMBER() AS m4, A.a AS m5 {all_rows} "
+        f"PATTERN ({pattern}) SEMANTICS {semantics} {within} DEFINE {', '.join(defines)}){rest}"
+    )
+
+
+@seeded
+def relevant_cases(choose: Random) -> Case:
+    """Late events, several files, some without runs or keys in them; keys and values missing."""
+    key = choose.choice(tuple(KEYS))
+    appends = [
+        (choose.choice(HOW), some_rows(choose, KEYS[key][1])) for _ in range(choose.randint(1, 3))
+    ]
+    return Case(
+        of_key(key),
+        StreamSettings(
+            "t",
+            choose.choice((1, 2, 3, 5, 20)),
+            choose.choice((12, 20, 64)),
+            fan_out=2,
+            key=choose.choice(("k", None)),
+        ),
+        appends,
+        choose.choice(((), ("a",), ("a", "x"), ("a", "x"), ("a", "x", "a+x"))),
+        some_query(choose),
+        ("LIMIT", "ALL ROWS", "(SELECT"),
+        choose.choice((1, 8, 40, WHOLE)),
+        weights=choose.choice(WEIGHTS),
+    )
+
+
+@given(relevant_cases())
+@SLOW
+def test_rows_of_no_symbol_change_no_answer(case: Case) -> None:
+    with filled(case) as store:
+        assert_plans_agree(store, case.sql, ("relevant", "auto"), expected=case.expected())
+        try:
+            full = outcome(store, case.sql, "full")[0]
+            plan = replay.explain(store, case.sql, plan="relevant").to_dict()
+        except (PlanError, LimitExceededError) as error:
+            event(f"{type(error).__name__}: {str(error).partition(':')[2].partition(';')[0]}")
+            return
+        event(f"looks up {len(plan['indexes'])} of {len(plan['positions'])} symbols")
+    schema = pa.schema(case.columns)
+    rows = [dict(zip(schema.names, row, strict=True)) for _, rows in case.appends for row in rows]
+    table = pa.Table.from_pylist(sorted(rows, key=lambda row: row["t"]), schema=schema)
+    assert answer(replay.query({"s": table}, case.sql, max_rows=ROWS_MAX).table) == full

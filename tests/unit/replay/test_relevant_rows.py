@@ -1,0 +1,212 @@
+"""Plan `relevant`: what it reads, what explain tells of it, and where it cannot apply."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import chronicle
+import replay
+from chronicle import StreamSettings
+from costmodel.parameters import CostParameters
+from indexing import RunWriter
+from replay.engines.statistics import SnapshotStatistics
+from replay.errors import PlanError
+from tests.json_schema import violations
+from tests.memory_stream import index, memory_store
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "explain.schema.json").read_text())
+
+N_ROWS = 120
+SYMBOL_AT = {3: 1, 50: 2, 51: 3, 90: 2, 117: 4}
+"""Values of ``a`` other than 0 and 9, by row; row i has time i, and blocks have three rows.
+
+    row     3     50 51     90     117
+    a       1     2  3      2      4
+    block   1     16 17     30     39
+"""
+
+ROWS = pa.table(
+    {
+        "t": range(N_ROWS),
+        # Extremes alone tell nothing of the symbols' blocks.
+        "a": [SYMBOL_AT.get(row, 9 * (row % 2)) for row in range(N_ROWS)],
+        "b": [row // 40 for row in range(N_ROWS)],
+    }
+)
+PATTERN = "( A B+ D ) SEMANTICS SKIP TILL ANY"
+DEFINE = "A AS a = 1, B AS a = 2, D AS a = 4"
+
+
+def asking(
+    select: str = "COUNT(*) AS n", pattern: str = PATTERN, define: str = DEFINE, rest: str = ""
+) -> str:
+    return (
+        f"SELECT {select} FROM s MATCH_RECOGNIZE ( ORDER BY t MEASURES COUNT(*) AS k, B.t AS at "
+        f"PATTERN {pattern} DEFINE {define}){rest}"
+    )
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[chronicle.Store]:
+    with memory_store() as store:
+        stream = store.create_stream("s", ROWS.schema, StreamSettings("t", 3))
+        index(stream, ("a",))
+        stream.append(ROWS, derived=RunWriter(("a",), "t"))
+        yield store
+
+
+@pytest.mark.parametrize(
+    ("select", "pattern", "answer", "n_blocks"),
+    [
+        # Of rows 50 and 90 either or both; blocks 1, 16, 30 and 39.
+        ("COUNT(*) AS n", PATTERN, [{"n": 3}], 4),
+        ("SUM(B.t) AS s", PATTERN, [{"s": 280}], 4),
+        ("COUNT(*) AS n", PATTERN.replace("ANY", "NEXT"), [{"n": 1}], 4),
+        ("k, at", PATTERN.replace("ANY", "NEXT"), [{"k": 4, "at": 90}], 4),
+        # Row 51 stands between the last B and D of one match of three, in block 17.
+        ("COUNT(*) AS n", "( A B+ !X D ) SEMANTICS SKIP TILL ANY", [{"n": 2}], 5),
+    ],
+)
+def test_runs_go_on_over_blocks_that_are_not_read(
+    store: chronicle.Store, select: str, pattern: str, answer: list[object], n_blocks: int
+) -> None:
+    define = f"{DEFINE}, X AS a = 3" if "!X" in pattern else DEFINE
+    sql = asking(select, pattern, define)
+    found = replay.query(store, sql, plan="relevant")
+    assert found.table.to_pylist() == answer
+    assert replay.query(store, sql, plan="full").table.to_pylist() == answer
+    assert found.actual.blocks_read == n_blocks
+    assert found.actual.rows_replayed == 3 * n_blocks
+
+
+def test_a_symbol_without_an_index_is_looked_for_by_the_tree(store: chronicle.Store) -> None:
+    found = replay.query(store, asking(define=f"{DEFINE} AND b = 2"), plan="relevant")
+    assert found.table.to_pylist() == [{"n": 3}]
+    only_b = asking(
+        define="A AS a = 1, B AS b = 1, D AS a = 4", pattern="( A B D ) SEMANTICS SKIP TILL ANY"
+    )
+    found = replay.query(store, only_b, plan="relevant")
+    assert found.table.to_pylist() == [{"n": 40}]
+    assert found.actual.blocks_read == 14 + 2  # rows 40 to 79, in blocks 13 to 26
+
+
+def test_explain_tells_of_every_symbol_and_its_lookup(store: chronicle.Store) -> None:
+    sql = asking(pattern="( A B+ !X D ) SEMANTICS SKIP TILL ANY", define=f"{DEFINE}, X AS b = 7")
+    explained = replay.explain(store, sql, plan="relevant")
+    told = explained.to_dict()
+    assert violations(told, SCHEMA, closed=True) == []
+    assert (told["plan"], told["indexes"]) == ("relevant", ["A.a", "B.a", "D.a"])
+    used = {p["symbol"]: [r["used"] for r in p["ranges"]] for p in told["positions"]}
+    assert used == {"A": [True], "B": [True], "D": [True], "X": [False]}
+    assert sorted(step["lookup"] for step in told["steps"]) == ["A.a", "B.a", "D.a"]
+    assert told["steps"][-1]["left"]["blocks"] == 4
+    assert told["gaps"] == []
+    assert str(explained).startswith("reads 4 of 40 blocks, through 1 index")
+
+
+BLOCKS_COUNT = CostParameters(block_s=1.0, value_s=0.0, seek_s=0.0, entry_s=0.0, sort_s=0.0)
+"""Weights by which nothing but blocks costs anything."""
+
+
+def test_auto_takes_it_where_it_is_expected_to_pay(
+    store: chronicle.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without WITHIN replay intervals reach from the first A to the last D.
+    monkeypatch.setattr(SnapshotStatistics, "parameters", BLOCKS_COUNT)
+    found = replay.query(store, asking())
+    assert (found.plan.name, found.actual.blocks_read) == ("relevant", 4)
+    common = replay.query(store, asking(define="A AS a >= 0, B AS a = 2, D AS a = 4"))
+    assert common.plan.name != "relevant"
+    some = replay.query(store, asking("k", rest=" LIMIT 1"))
+    assert some.plan.name != "relevant"  # a full replay may end early
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        pytest.param(
+            asking(pattern="( A B+ D )"),
+            "a row that fits no symbol may end a match; SEMANTICS SKIP TILL NEXT and SKIP TILL ANY "
+            "alone pass it over",
+            id="sql",
+        ),
+        pytest.param(
+            asking(pattern="( A B+ D ) SEMANTICS CONTIGUOUS"),
+            "a row that fits no symbol may end a match; SEMANTICS SKIP TILL NEXT and SKIP TILL ANY "
+            "alone pass it over",
+            id="contiguous",
+        ),
+        pytest.param(
+            asking(define="A AS a = 1, D AS a = 4"),
+            "the condition of B bounds no attribute, so that any row may be of B",
+            id="any-row",
+        ),
+        pytest.param(
+            asking(define="A AS a = 1, B AS a <> LAST(a, 1), D AS a = 4"),
+            "the condition of B bounds no attribute, so that any row may be of B",
+            id="no-range",
+        ),
+        pytest.param(
+            asking(
+                pattern="( A !X D ) SEMANTICS SKIP TILL ANY SUBSET B = (A)",
+                define="A AS a = 1, D AS a = 4, X AS b <> A.b",
+            ),
+            "the condition of X bounds no attribute, so that any row may be of X",
+            id="negation",
+        ),
+        pytest.param(
+            asking(define=f"{DEFINE} AND PREV(a) = 0"),
+            "PREV, NEXT, ^ and $ look at rows whatever symbol these fit",
+            id="neighbour",
+        ),
+        pytest.param(
+            asking().replace("B.t AS at", "NEXT(B.t) AS at"),
+            "PREV, NEXT, ^ and $ look at rows whatever symbol these fit",
+            id="neighbour-in-measures",
+        ),
+        pytest.param(
+            asking(pattern="( ^ A B+ D ) SEMANTICS SKIP TILL ANY"),
+            "PREV, NEXT, ^ and $ look at rows whatever symbol these fit",
+            id="edge",
+        ),
+        pytest.param(
+            asking().replace("ORDER BY t ", "ORDER BY t, b "),
+            "ORDER BY has columns besides the time, so all events of a time must be put in order",
+            id="order",
+        ),
+        pytest.param(
+            asking("*", f"{PATTERN} WITHIN 9 WITH TIMEOUTS"),
+            "WITH TIMEOUTS gives partial matches too, which lack symbols that every match has",
+            id="timeouts",
+        ),
+        pytest.param(
+            asking()
+            .replace("FROM s", "FROM TABLE(SLIDING(TABLE s, DESCRIPTOR(t), 9))")
+            .replace("( ORDER", "( PARTITION BY window_end ORDER"),
+            "SLIDING has a window for each time of the stream's events, whatever they are",
+            id="sliding",
+        ),
+        pytest.param(
+            "SELECT * FROM s WHERE a = 1",
+            "it is for row patterns with SEMANTICS SKIP TILL alone",
+            id="filter",
+        ),
+    ],
+)
+def test_says_why_it_cannot_apply(store: chronicle.Store, sql: str, why: str) -> None:
+    message = f"plan 'relevant' cannot apply: {why}; use plan 'auto'"
+    with pytest.raises(PlanError, match=f"^{re.escape(message)}$"):
+        replay.query(store, sql, plan="relevant")
+
+
+def test_a_pattern_of_symbols_no_event_can_be_of_reads_nothing(store: chronicle.Store) -> None:
+    sql = asking(define="A AS a = 1 AND a = 2, B AS a > 3 AND a < 3, D AS FALSE")
+    found = replay.query(store, sql, plan="relevant")
+    assert found.table.to_pylist() == [{"n": 0}]
+    assert found.actual.blocks_read == 0
