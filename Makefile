@@ -78,6 +78,7 @@ bench: prerequisites .venv/.installed-dev ## measure, small sizes (BENCH_ARGS="-
 	@$(BIN)/python -m benchmarks.full_replay $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.row_patterns $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.situations --seconds 300 --switching 100000
+	@$(BIN)/python -m benchmarks.trends $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.small_append $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.flushing $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.text_append $(BENCH_ARGS)

@@ -71,6 +71,28 @@ class Timing:
         return {**asdict(self), "median_s": self.median_s, "spread": self.spread}
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A goal, and what was seen of it."""
+
+    goal: str
+    seen: dict[str, float]
+    timings: Sequence[Timing] = ()
+
+    def tell(self) -> None:
+        """Print it."""
+        print(f"\n{self.goal}")
+        for name, value in self.seen.items():
+            print(f"  {name:<44} {value:12,.3f}")
+        for timing in self.timings:
+            print(f"    {timing.name:<42} {1e3 * timing.cpu_s:12.1f} ms of processor time")
+
+
+def ratio(one: Timing, other: Timing) -> float:
+    """Return how many times as much processor time the other takes."""
+    return other.cpu_s / one.cpu_s
+
+
 WARM = (
     "kept answers of lookups, plans and compiled statements are forgotten before every timed call, "
     "outside the time; opened runs, footers, tree levels, times and keys of a few blocks and the "

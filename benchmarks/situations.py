@@ -24,13 +24,14 @@ import pyarrow.dataset as ds
 import replay
 from benchmarks.harness import (
     RESULTS,
+    Measured,
     Side,
-    Timing,
     fail,
     forget,
     interleave,
     new_parser,
     quantiles,
+    ratio,
     write_results,
 )
 from benchmarks.stores import kept_store
@@ -93,28 +94,6 @@ def by_pandas(cars: pd.DataFrame) -> pd.DataFrame:
     found = found[(found["ae"] < c_s) & (inside | (b_e == c_s))]
     ends, starts = found[["ae", "be", "ce"]].max(axis=1), found[["as", "bs", "cs"]].min(axis=1)
     return found[ends - starts <= 300]
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A goal, and what was seen of it."""
-
-    goal: str
-    seen: dict[str, float]
-    timings: Sequence[Timing] = ()
-
-    def tell(self) -> None:
-        """Print it."""
-        print(f"\n{self.goal}")
-        for name, value in self.seen.items():
-            print(f"  {name:<44} {value:12,.3f}")
-        for timing in self.timings:
-            print(f"    {timing.name:<42} {1e3 * timing.cpu_s:12.1f} ms of processor time")
-
-
-def ratio(one: Timing, other: Timing) -> float:
-    """Return how many times as much processor time the other takes."""
-    return other.cpu_s / one.cpu_s
 
 
 def cars_store(folder: Path, seconds: int) -> Store:

@@ -15,6 +15,7 @@ from benchmarks import (
     ordinary_sql,
     plans,
     question_sets,
+    trends,
     windows,
 )
 from benchmarks.planned import Question
@@ -158,6 +159,15 @@ def test_the_boundary_to_duckdb_is_measured(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "ordinary-sql.json").read_text())
     for found in written["statements"].values():
         assert {t["name"] for t in found["timings"]} == {"statement", "parts", "duckdb"}
+
+
+def test_aggregates_over_matches_compare_all_ways(tmp_path: Path, data: Path) -> None:
+    asked = ["--events", "1500", "--rows", "6", "--queries", "2", "--rounds", "1"]
+    places = ["--stores", str(tmp_path), "--data", str(data)]
+    trends.main([*asked, *places, "--only", "scan,windows,panes,enumerated,duckdb,many"])
+    trends.main([*asked, *places[:2], "--only", "varpulis,trees,kleene,latency"])
+    goals = json.loads((tmp_path / "trends.json").read_text())["goals"]
+    assert [goal.split(":")[0] for goal in goals] == ["T4", "T9", "T11"]
 
 
 def test_windows_compare_all_ways(tmp_path: Path) -> None:
