@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.time import to_int64
+from replay.engines.scan import decoded
 from replay.expressions.columns import Columns
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
@@ -212,7 +213,7 @@ class Deriver:
         source = Columns(events)
         if self._before is not None:
             whose = partitions if len(partitions) else np.zeros(events.num_rows, np.int64)
-            source = self._before.columns(events, whose, self.n_rows)
+            source = self._before.columns(decoded(events), whose, self.n_rows)
         words = np.zeros(events.num_rows, np.uint64)
         for place, condition in enumerate(self._distinct):
             bits = sum(1 << name for name, of in enumerate(self._places) if of == place)

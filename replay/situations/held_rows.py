@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from replay.engines.scan import decoded
 from replay.operators.packing import State
 
 Ints = npt.NDArray[np.int64]
@@ -15,11 +16,12 @@ class HeldRows:
     """Rows in the order in which they came.
 
     Their values are kept in pieces, each at least twice as long as the one behind it, so that there
-    are few of them and a row is copied few times, however small the pieces come.
+    are few of them and a row is copied few times, however small the pieces come. Strings are held
+    plain: the dictionary of a piece has all that came with it, also those of rows that are dropped.
     """
 
     def __init__(self, values: pa.Table, n_numbers: int) -> None:
-        self._pieces = [values.slice(0, 0)]
+        self._pieces = [decoded(values.slice(0, 0))]
         self._numbers: Ints = np.zeros((n_numbers, 16), np.int64)
         self.n_rows = 0
 
@@ -41,7 +43,7 @@ class HeldRows:
         for place, column in enumerate(numbers):
             self._numbers[place, self.n_rows : stop] = column
         self.n_rows = stop
-        merged, pieces = [values], self._pieces
+        merged, pieces = [decoded(values)], self._pieces
         while pieces and pieces[-1].num_rows < 2 * n:
             merged.append(pieces.pop())
             n += merged[-1].num_rows
@@ -50,10 +52,7 @@ class HeldRows:
     @property
     def values(self) -> pa.Table:
         """The values of all rows, in pieces."""
-        if len(self._pieces) > 1:
-            # Of dictionaries that differ Arrow takes nothing.
-            return pa.concat_tables(self._pieces).unify_dictionaries()
-        return self._pieces[0]
+        return pa.concat_tables(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
 
     def take(self, places: Ints) -> pa.Table:
         """Return the values of some rows."""
@@ -79,4 +78,4 @@ class HeldRows:
 
 def _joined(tables: list[pa.Table]) -> pa.Table:
     """Return the rows of tables as one, in one piece of memory of their own."""
-    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    return pa.concat_tables(tables).combine_chunks()

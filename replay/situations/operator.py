@@ -11,6 +11,7 @@ from pyarrow.types import is_timestamp
 
 from chronicle.config import TIME_UNIT
 from chronicle.time import from_int64
+from replay.engines.scan import decoded
 from replay.expressions.columns import Columns
 from replay.expressions.scalars import Faults
 from replay.language.bound import SituationRelation
@@ -205,7 +206,8 @@ class SituationOperator:
 
 def _schema(query: SituationRelation, schema: pa.Schema, returns: pa.Schema) -> pa.Schema:
     """Return the columns of the answer, those of PARTITION BY and times with their types."""
-    keys = [schema.field(name).with_nullable(True) for name in query.partition_by]
+    plain = decoded(schema.empty_table()).schema
+    keys = [plain.field(name).with_nullable(True) for name in query.partition_by]
     time_type = schema.field(query.source_time.name).type
     # Durations may be finer than the column.
     time_type = pa.timestamp(TIME_UNIT, time_type.tz) if is_timestamp(time_type) else pa.int64()

@@ -65,7 +65,8 @@ class Situations:
 
     def reading(self, query: SituationQuery) -> Reading:
         """Return which columns of the events are read."""
-        return Reading(columns_of_situations(query.relation), time=query.relation.source.time)
+        columns, time = columns_of_situations(query.relation), query.relation.source.time
+        return Reading(columns, time=time, encoded=True)
 
     def operators(self, query: SituationQuery) -> list[Operator]:
         """Return new operators that the events pass through."""

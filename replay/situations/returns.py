@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from replay.engines.scan import decoded
 from replay.expressions.columns import ARROW_TYPES, Columns, to_arrow
 from replay.expressions.evaluate import evaluate
 from replay.expressions.scalars import Faults
@@ -98,7 +99,8 @@ class Returns:
         named = {a.name for part in aggregates for a in attributes(part)}
         # A table without columns forgets how many rows it has.
         self._names = [name for name in schema.names if name in named] or schema.names[:1]
-        values = pa.schema([schema.field(name) for name in self._names])
+        plain = decoded(schema.empty_table()).schema
+        values = pa.schema([plain.field(name) for name in self._names])
         self._groups = {
             situation: groups_of(parts, values) for situation, parts in self._by_situation.items()
         }
@@ -121,7 +123,7 @@ class Returns:
             if isinstance(expression, Aggregate):
                 return types[expression]
             if isinstance(expression, Attribute):
-                return schema.field(expression.name).type
+                return plain.field(expression.name).type
             return ARROW_TYPES[expression.type]
 
         self.schema = pa.schema(

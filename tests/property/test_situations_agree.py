@@ -61,6 +61,10 @@ def _not(value: bool | None) -> bool | None:
     return None if value is None else not value
 
 
+def _differs(left: str | None, right: str | None) -> bool | None:
+    return None if left is None or right is None else left != right
+
+
 def _before(rows, i: int, n: int) -> float | None:
     return rows[i - n]["x"] if i >= n else None
 
@@ -77,6 +81,8 @@ CONDITIONS: dict[str, Truth] = {
         _greater(rows[i]["x"], _before(rows, i, 1)) and _greater(rows[i]["x"], 0)
     ),
     "PREV(x, 2) > 0": lambda rows, i: _greater(_before(rows, i, 2), 0),
+    "k <> 'a'": lambda rows, i: _differs(rows[i]["k"], "a"),
+    "k <> PREV(k)": lambda rows, i: _differs(rows[i]["k"], rows[i - 1]["k"] if i else None),
 }
 
 
@@ -156,6 +162,8 @@ RETURNED: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "AVG({}.v)": lambda rows: sum(row["v"] for row in rows) / len(rows),
     "MEDIAN({}.v)": lambda rows: float(median(row["v"] for row in rows)),
     "COUNT(DISTINCT {}.v)": lambda rows: len({row["v"] for row in rows}),
+    "LAST({}.k)": lambda rows: rows[-1]["k"],
+    "COUNT(DISTINCT {}.k)": lambda rows: len({row["k"] for row in rows} - {None}),
 }
 
 
@@ -283,8 +291,8 @@ def test_every_plan_gives_the_answer_of_a_full_replay(random: Random) -> None:
             partition = "PARTITION BY k " if random.random() < 0.6 else ""
             # Of whole blocks the tree has the first three, and MEDIAN not; LAST is of one row.
             returned = f" RETURN SUM({'ABC'[n - 1]}.v) AS total, COUNT(A.*) AS n"
-            returned += random.choice(
-                ("", ", MAX(A.x) AS x", ", LAST(A.v) AS v", ", MEDIAN(A.v) AS v")
-            )
+            more = ("", "MAX(A.x)", "LAST(A.v)", "MEDIAN(A.v)", "LAST(A.k)")
+            text = random.choice(more)
+            returned += text and f", {text} AS v"
             sql = f"FROM s {partition}{clauses}{returned}"
             assert_plans_agree(store, sql, ("auto", "tree", "all", "indexes=A", "indexes=B.x"))

@@ -98,6 +98,25 @@ def test_ordinary_sql_stands_around_both_forms(store: Store) -> None:
         replay.query(store, first + OPERATOR.replace("overlaps", "overlap"))
 
 
+def test_strings_are_strings_whatever_blocks_they_stand_in(tmp_path: Path) -> None:
+    n = 200
+    on = ["yes" if 2 <= t % 10 < 6 else "no" for t in range(n)]
+    names, words = [f"n{t // 10}" for t in range(n)], [f"w{t}" for t in range(n)]
+    events = pa.table({"t": range(n), "name": names, "on": on, "word": words})
+    store = create_store(tmp_path / "store")
+    store.create_stream("s", events.schema, SETTINGS).append(events)
+    sql = """FROM s PARTITION BY name {} DEFINE A AS "on" = 'yes' EMIT FINAL
+    RETURN name AS whose, LAST(A.word) AS last, COUNT(DISTINCT A.word) AS n"""
+    expected = [
+        {"name": f"n{k}", "whose": f"n{k}", "last": f"w{10 * k + 5}", "n": 4, "A_start": 10 * k + 2,
+         "A_end": 10 * k + 6, "detection_time": 10 * k + 6} for k in range(n // 10)
+    ]  # fmt: skip
+    for source, order in ((store, ""), ({"s": events}, "ORDER BY t")):
+        table = replay.query(source, sql.format(order)).table
+        assert rows(table) == expected
+        assert table.schema.types[:3] == [pa.string()] * 3
+
+
 def test_limit_reads_little(tmp_path: Path) -> None:
     store, n = create_store(tmp_path / "store"), 400_000
     events = pa.table({"t": range(n), "b": [t % 5 for t in range(n)]})
