@@ -91,17 +91,17 @@ def _of_partition(question: Question, rows: Sequence[Row], own: list[int], last:
         if name.at_least is not None:
             instants |= {start + name.at_least for start in starts}
     seen: set[tuple[int, ...]] = set()
+    within = NEVER if question.within is None else question.within
     for instant in sorted(t for t in instants if t <= last):
-        known = [
-            _periods(question, rows, own, number, instant) for number in range(len(question.names))
-        ]
+        known = []
+        for number in range(len(question.names)):
+            periods = _periods(question, rows, own, number, instant)
+            # One that is too old now is too old ever after.
+            known.append([period for period in periods if instant - period.start <= within])
         for periods in product(*known):
             match = tuple(period.first for period in periods)
-            if match in seen or not _is_certain(question, periods, instant):
-                continue
-            seen.add(match)
-            start = min(period.start for period in periods)
-            if question.within is None or instant - start <= question.within:
+            if match not in seen and _is_certain(question, periods, instant):
+                seen.add(match)
                 yield instant, periods
 
 
