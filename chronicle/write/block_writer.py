@@ -216,8 +216,8 @@ def write_events(path: Path, events: pa.Table, block_events: int) -> None:
             path,
             events.schema,
             compression=_COMPRESSION,
-            use_dictionary=strings or False,
-            column_encoding=packed or None,
+            use_dictionary=strings,
+            column_encoding=packed,
             write_page_checksum=True,
             store_schema=False,
         ) as writer:

@@ -109,6 +109,10 @@ def unreadable_text(table: pa.Table) -> pa.Table:
     ("spoil", "said"),
     [
         (shuffled, "time goes back from"),
+        (
+            lambda table: table.take([*range(10), 11, 10]),
+            "time goes back from 311 to 310 in row group 0",
+        ),
         (timeless, "have no time"),
         (lambda table: rows(150, 250), "overlap in time"),
         (lambda table: table.drop_columns(["a"]), "lacks column 'a'"),

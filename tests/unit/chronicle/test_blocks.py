@@ -34,6 +34,17 @@ def _reader_of_files(folder: Path, n_files: int) -> BlockReader:
     return BlockReader(folder, COLUMNS)
 
 
+def test_columns_are_encoded_as_the_format_says(tmp_path: Path):
+    days = pa.array(range(20), pa.int32()).cast(pa.date32())
+    columns = {"t": list(range(20)), "day": days, "s": [f"v{i % 3}" for i in range(20)]}
+    write_events(tmp_path / "a.parquet", pa.table(columns), 8)
+    group = pq.read_metadata(tmp_path / "a.parquet").row_group(0)
+    found = [group.column(i) for i in range(3)]
+    assert [column.compression for column in found] == ["LZ4"] * 3
+    assert [column.has_dictionary_page for column in found] == [False, False, True]
+    assert ["DELTA_BINARY_PACKED" in column.encodings for column in found] == [True, True, False]
+
+
 def test_threads_read_files_at_once(tmp_path: Path):
     reader = _reader_of_files(tmp_path, 4)
 

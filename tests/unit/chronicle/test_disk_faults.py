@@ -33,6 +33,7 @@ from chronicle.errors import (
     UnflushedCommitError,
     UnreadFileError,
 )
+from chronicle.log.delta_log.files import commit_path, put_aside, torn_files
 from chronicle.log.stream_metadata import add_metadata
 from chronicle.maintenance.check import check_stream
 from chronicle.maintenance.compaction import compact_events
@@ -514,6 +515,16 @@ def test_a_commit_that_others_stand_on_stays_where_it_is(tmp_path: Path):
     assert (log / f"{2:020d}.json").exists()
 
 
+def test_what_is_put_aside_lies_beside_what_was_before(tmp_path: Path):
+    file = tmp_path / "s/events/_delta_log/1.json"
+    file.parent.mkdir(parents=True)
+    for text in ("first", "second", "third"):
+        file.write_text(text)
+        assert put_aside(tmp_path / "s", file).read_text() == text
+    kept = {path.name: path.read_text() for path in (tmp_path / "s/put-aside/events").iterdir()}
+    assert kept == {"1.json": "first", "1.json.1": "second", "1.json.2": "third"}
+
+
 def test_a_commit_that_was_whole_once_stays_where_it_is(tmp_path: Path):
     store = make_numbered(tmp_path / "store")
     commit = newest_commit(store.path / "s/events")
@@ -545,6 +556,12 @@ def test_a_checkpoint_that_was_cut_is_put_aside(tmp_path: Path):
     log = store.path / "s/events/_delta_log"
     [checkpoint] = log.glob("*.checkpoint*.parquet")
     checkpoint.write_bytes(checkpoint.read_bytes()[:500])
+    not_handed_out = OSError(errno.EIO, "Input/output error")
+    with patch("chronicle.log.delta_log.files.pq.read_table", side_effect=not_handed_out):
+        assert torn_files(log.parent) == []
+    one_gone = commit_path(log.parent, 3).rename(tmp_path / "commit")
+    assert torn_files(log.parent) == []
+    one_gone.rename(commit_path(log.parent, 3))
     with pytest.raises(StorageError, match="'chronicle repair' puts it aside"):
         open_store(store.path).stream("s").snapshot()
     report = repair_stream(store.path / "s", derived=NUMBERED_RUNS)

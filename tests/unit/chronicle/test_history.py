@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake.exceptions import CommitFailedError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -270,6 +271,32 @@ def test_stale_commit_conflicts_whatever_the_other_carried_where_a_version_was_r
         _add(path, "b.parquet", read_version=0)
     _add(path, "c.parquet", read_version=None)
     assert {file.name for file in delta_log.live_files(path)} == {"a.parquet", "c.parquet"}
+
+
+@pytest.mark.parametrize(
+    ("error", "has_rival", "read_version", "is_conflict"),
+    [
+        (CommitFailedError("lost"), True, 0, True),
+        (CommitFailedError("lost"), False, 0, False),
+        (CommitFailedError("lost"), True, None, False),
+        (OSError("no space"), True, 0, False),
+    ],
+)
+def test_a_failed_commit_is_a_conflict_only_where_it_lost_to_another(
+    tmp_path: Path, monkeypatch, error, has_rival: bool, read_version: int | None, is_conflict
+):
+    path = _table(tmp_path)
+
+    def fail(*_args: object, **_options: object) -> None:
+        monkeypatch.undo()
+        if has_rival:
+            _add(path, "rival.parquet", read_version=None)
+        raise error
+
+    monkeypatch.setattr(deltalake.DeltaTable, "create_write_transaction", fail)
+    with pytest.raises(StorageError) as caught:
+        _add(path, "a.parquet", read_version=read_version)
+    assert isinstance(caught.value, CommitConflictError) is is_conflict
 
 
 def test_missing_table_and_version_are_said(tmp_path: Path):

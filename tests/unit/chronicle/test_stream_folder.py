@@ -11,7 +11,7 @@ import shutil
 import time as clock
 from collections.abc import Callable
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pyarrow as pa
 import pytest
@@ -609,17 +609,25 @@ def test_a_store_that_was_moved_works_at_its_new_place(tmp_path: Path):
 # Delete.
 
 
-def test_files_inside_the_range_go_and_those_at_its_rim_are_rewritten(tmp_path: Path):
-    stream = _stream(tmp_path)
+def test_files_inside_the_range_go_those_at_its_rim_are_rewritten_others_stay(tmp_path: Path):
+    stream = _stream(tmp_path, n_files=6)
     names = [file.name for file in stream.snapshot().files]
-    report = delete_range(stream, 2, 13, derived=None)
+    report = delete_range(stream, 6, 17, derived=None)
     assert (report.n_files_removed, report.n_files_rewritten) == (2, 2)
-    assert str(report) == "11 events deleted, version 5: 2 files removed, 2 rewritten"
-    assert [t for t, _ in seen_rows(stream)] == [0, 1, 13, 14, 15]
+    assert str(report) == "11 events deleted, version 7: 2 files removed, 2 rewritten"
+    assert [t for t, _ in seen_rows(stream)] == [*range(6), *range(17, 24)]
     files = stream.snapshot().files
-    assert [file.ordinal for file in files] == [names[0][:20], names[3][:20]]
+    assert [file.ordinal for file in files] == [names[i][:20] for i in (0, 1, 4, 5)]
+    assert (files[0].name, files[3].name) == (names[0], names[5])
     entry = history(stream)[0]
-    assert (entry.operation, entry.n_events, entry.n_events_total) == ("delete", 11, 5)
+    assert (entry.operation, entry.n_events, entry.n_events_total) == ("delete", 11, 13)
+
+
+def test_a_deletion_says_what_could_not_be_written_beside_it(tmp_path: Path):
+    stream = _stream(tmp_path)
+    with patch("chronicle.write.commit.commit_tree", side_effect=OSError("odd")):
+        report = delete_range(stream, 2, 13, derived=None)
+    assert "'chronicle repair' writes them" in str(report.fault)
 
 
 def test_a_range_without_events_commits_nothing(tmp_path: Path):
