@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -157,8 +158,8 @@ def _store_folder(path: str | Path) -> Path:
 class Store:
     """A folder of streams; made by ``create_store`` and ``open_store``."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
         self._lock = threading.Lock()
         self._streams: dict[str, Stream] = {}
 

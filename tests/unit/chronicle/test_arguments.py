@@ -16,6 +16,10 @@ def store(tmp_path_factory):
     return store
 
 
+def test_a_store_may_be_named_by_text(store):
+    assert chronicle.Store(str(store.path)).stream_names() == ("clicks",)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
