@@ -250,6 +250,12 @@ class Outer:
         return not (across or self.order_by or self.distinct)
 
     @property
+    def rows_enough(self) -> int | None:
+        """How many rows of the inner query the answer can depend on; None: on all."""
+        across = self.where is not None or not self.is_row_by_row
+        return None if across or self.limit is None else self.offset + self.limit
+
+    @property
     def expressions(self) -> list[Expression]:
         """All there are: of the columns, of WHERE, GROUP BY, HAVING and ORDER BY."""
         columns = [expression for _, expression in self.items]

@@ -55,7 +55,7 @@ def bind_outer(
         )
         return output, None, _row_count(query.limit, "LIMIT", source)
     outer = _Clauses(query, answer, items, source).bind()
-    return _needed(outer, columns), outer, _enough(outer)
+    return _needed(outer, columns), outer, outer.rows_enough
 
 
 def bind_clauses(
@@ -285,18 +285,6 @@ def _row_count(node: syntax.Expression | None, clause: str, source: Source) -> i
     if bound.type is not DataType.INTEGER or not isinstance(bound.value, int) or bound.value < 0:
         raise source.error(f"{clause} takes a whole number from 0", node)
     return bound.value
-
-
-def _enough(outer: Outer) -> int | None:
-    """Return how many rows of MATCH_RECOGNIZE the result can depend on."""
-    needs_all = (
-        outer.where is not None
-        or outer.group_by is not None
-        or outer.distinct
-        or outer.order_by
-        or outer.limit is None
-    )
-    return None if needs_all or outer.limit is None else outer.offset + outer.limit
 
 
 def _needed(outer: Outer, columns: tuple[tuple[str, DataType | None], ...]) -> InnerOutput:

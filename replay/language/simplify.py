@@ -14,8 +14,6 @@ from replay.language.bound import (
     BoundPatternQuery,
     BoundQuery,
     BoundSelect,
-    Call,
-    DataType,
     Expression,
     JoinRelation,
     Outer,
@@ -25,8 +23,9 @@ from replay.language.bound import (
     SituationRelation,
     StreamRelation,
     SubqueryRelation,
-    rewritten,
+    attributes,
 )
+from replay.language.fold import all_of
 
 Columns = Mapping[str, Expression]
 """What stands for each column of a subquery."""
@@ -43,16 +42,15 @@ def simplified(query: BoundQuery) -> BoundQuery:
         return query if query.source is None else _pattern(query, query.source)
     relation = _relation(query.source)
     query = replace(query, source=relation)
+    matches = _matches_below(query)
+    if matches is not None:
+        return _over_matches(query.outer, matches)
     below = _plain_below(query.source)
     if below is None:
         return query
-    columns = dict(below.outer.items)
     if query.windows is not None:
-        return _windowed(query, below, columns)
-    outer = replace(
-        _over(query.outer, columns), where=_both(below.outer.where, query.outer.where, columns)
-    )
-    return replace(query, source=below.source, outer=outer)
+        return _windowed(query, below, dict(below.outer.items))
+    return replace(query, source=below.source, outer=_over_filter(query.outer, below.outer))
 
 
 def without_order(outer: Outer, canonical: Sequence[str]) -> Outer:
@@ -88,6 +86,34 @@ def _plain_below(relation: Relation) -> BoundSelect | None:
     if below.source.time is not None:
         below = replace(below, outer=without_order(below.outer, (below.source.time,)))
     return below if below.is_plain else None
+
+
+def _matches_below(query: BoundSelect) -> BoundPatternQuery | None:
+    """Return the pattern whose matches a query filters and projects, if it does nothing else.
+
+    Groups are left apart: sums over matches are those of exact numbers, over rows they add in turn.
+    """
+    relation, outer = query.source, query.outer
+    if not isinstance(relation, SubqueryRelation) or query.windows is not None:
+        return None
+    below = relation.query
+    if not isinstance(below, BoundPatternQuery) or below.windows is not None:
+        return None
+    inner = below.outer
+    is_whole = below.limit is None and (
+        inner is None or (inner.is_row_by_row and inner.limit is None and not inner.offset)
+    )
+    is_grouped = outer.group_by is not None or outer.having is not None
+    return below if is_whole and not is_grouped else None
+
+
+def _over_matches(outer: Outer, below: BoundPatternQuery) -> BoundPatternQuery:
+    """Return a pattern with the clauses of a query around it."""
+    if below.outer is not None:
+        outer = _over_filter(outer, below.outer)
+    read = {part.name for one in outer.expressions for part in attributes(one)}
+    output = tuple(pair for pair in below.output if pair[1] in read) or below.output[:1]
+    return replace(below, outer=outer, output=output, limit=outer.rows_enough)
 
 
 def _windowed(query: BoundSelect, below: BoundSelect, columns: Columns) -> BoundSelect:
@@ -135,16 +161,11 @@ def _over(outer: Outer, columns: Columns) -> Outer:
     return outer.rewritten(partial(_put, columns))
 
 
-def _both(
-    inner: Expression | None, outer: Expression | None, columns: Columns
-) -> Expression | None:
-    """Return what holds where the subquery's condition does, and then the query's."""
-    if outer is None:
-        return inner
-    outer = rewritten(outer, partial(_put, columns))
-    if inner is None:
-        return outer
-    return Call("and", (inner, outer), DataType.BOOLEAN)
+def _over_filter(outer: Outer, below: Outer) -> Outer:
+    """Return an outer query over the rows below those that a subquery filters and projects."""
+    over = _over(outer, dict(below.items))
+    conditions = [part for part in (below.where, over.where) if part is not None]
+    return replace(over, where=all_of(conditions) if conditions else None)
 
 
 def _put(columns: Columns, part: Expression) -> Expression | None:

@@ -261,6 +261,42 @@ def test_conditions_of_both_are_asked_of_the_stream() -> None:
     assert query.outer.limit == 2
 
 
+MATCHES = "s MATCH_RECOGNIZE (ORDER BY ts MEASURES A.ts AS at, A.x AS x PATTERN (A) {})"
+
+
+@pytest.mark.parametrize(
+    ("around", "inside"),
+    [
+        (
+            "SELECT high FROM (SELECT at, x * 2 AS high FROM {} WHERE x > 1) WHERE high < 9",
+            "SELECT x * 2 AS high FROM {} WHERE x > 1 AND x * 2 < 9",
+        ),
+        ("SELECT * FROM (SELECT * FROM {}) LIMIT 3 OFFSET 2", "SELECT * FROM {} LIMIT 3 OFFSET 2"),
+        (
+            "SELECT DISTINCT x FROM (SELECT at, x FROM {}) ORDER BY x",
+            "SELECT DISTINCT x FROM {} ORDER BY x",
+        ),
+    ],
+)
+def test_a_query_around_matches_is_one_with_that_of_the_matches(around: str, inside: str) -> None:
+    matches = MATCHES.format("DEFINE A AS x > 0")
+    merged = simplified(bound_query(around.format(matches)))
+    assert merged == simplified(bound_query(inside.format(matches)))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT SUM(x) AS x FROM (SELECT x FROM {})",
+        "SELECT x FROM (SELECT x FROM {} LIMIT 3) WHERE x > 1",
+        "SELECT x FROM (SELECT DISTINCT x FROM {}) WHERE x > 1",
+    ],
+)
+def test_sums_over_matches_and_conditions_behind_a_limit_stay_around_them(sql: str) -> None:
+    bound = simplified(bound_query(sql.format(MATCHES.format("DEFINE A AS x > 0"))))
+    assert isinstance(bound, BoundSelect)
+
+
 def test_an_order_the_rows_have_anyway_is_no_hindrance() -> None:
     query = simple("SELECT a FROM (SELECT * FROM s ORDER BY t) WHERE a > 1")
     assert isinstance(query.source, StreamRelation)
