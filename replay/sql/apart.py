@@ -29,6 +29,7 @@ from replay.language.tokens import (
     tokenize,
 )
 from replay.sql.allowed import check_allowed
+from replay.sql.bounds import Bounds, time_bounds
 from replay.sql.composed import Composed, Composer, ends, quoted
 from replay.sql.constructs import (
     END_FROM,
@@ -73,6 +74,8 @@ class Cut:
     line: int
     outer: frozenset[str]
     """Names of the sources around it, in lower case: none of them may be read in it."""
+    bounds: Bounds | None = None
+    """What WHERE around it asks of times of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,7 +521,11 @@ class _Scanner:
             return False
         found = self._ours(first, stop, scope)
         if isinstance(found, Composed):
-            self._cut(first, stop, found, scope, outer, is_query=True)
+            bounds = None
+            if self.closing.get(first - 1) == stop:  # in parentheses, as sources are
+                inner = found.between("SELECT * FROM (", ")", self.tokens[stop].at)
+                bounds = self._bounds(first - 1, stop + 1, inner)
+            self._cut(first, stop, found, scope, outer, is_query=True, bounds=bounds)
             return True
         if found.line:  # nothing in it is for DuckDB, and our language cannot read it
             raise found
@@ -534,6 +541,7 @@ class _Scanner:
         *,
         is_query: bool = False,
         inputs: tuple[Input, ...] = (),
+        bounds: Bounds | None = None,
     ) -> None:
         """Note that some tokens are answered by Chronicle."""
         relation = self._relation()
@@ -549,7 +557,7 @@ class _Scanner:
         given = {found.name for found in inputs}
         streams = tuple(name for name in names if name not in given)
         line = place(self.text, self.tokens[first].at)["line"]
-        self.cuts.append(Cut(relation, query, inputs, streams, line, outer))
+        self.cuts.append(Cut(relation, query, inputs, streams, line, outer, bounds))
         text = f"SELECT * FROM {relation}" if is_query else relation + self._own_alias(first, stop)
         self.replaced[first] = (stop, text)
 
@@ -574,6 +582,22 @@ class _Scanner:
     def _is_alias(self, i: int) -> bool:
         token = self.tokens[i]
         return token.kind == QUOTED or (token.kind == NAME and token.key not in _NO_ALIAS)
+
+    def _bounds(self, first: int, stop: int, query: Composed) -> Bounds | None:
+        """Return what WHERE asks of times of a source that a cut answers and that stands alone.
+
+        Not where an alias gives its columns other names.
+        """
+        where = self._behind_alias(stop)
+        if self.tokens[first - 1].key != "FROM" or self.tokens[where].key != "WHERE":
+            return None
+        if self.tokens[where - 1].key == ")" and where > stop:
+            return None
+        name = self.tokens[where - 1 if where > stop else first].text.lower()
+        columns, text = time_bounds(self.tokens, self.closing, where, (name,))
+        if not columns:
+            return None
+        return Bounds(columns, query.between("", f" WHERE {text}", self.tokens[where].at))
 
     # --- sources ------------------------------------------------------------------------------
 
@@ -673,7 +697,7 @@ class _Scanner:
         end = self._behind_clause(i + 1)
         if end is not None:
             query = self._clause(i, end, scope, "SELECT * FROM")
-            self._cut(i, end, query, scope, outer)
+            self._cut(i, end, query, scope, outer, bounds=self._bounds(i, end, query))
             return self._behind_alias(end)
         if _find(scope, token.text) is not None:
             return self._behind_alias(i + 1)
@@ -718,7 +742,7 @@ class _Scanner:
             return self._behind_alias(end + 1)
         if not has_construct(self.tokens, self.closing, i + 1, end):
             query = self._clause(i, stop, scope, "SELECT * FROM")
-            self._cut(i, stop, query, scope, outer)
+            self._cut(i, stop, query, scope, outer, bounds=self._bounds(i, stop, query))
             return self._behind_alias(stop)
         self._query(i + 1, end, scope, outer)
         composer = Composer(is_ours=False)

@@ -48,6 +48,12 @@ class Composed:
         starts = tuple(accumulate(map(len, parts[:-1]), initial=0))
         return replace(self, text="".join(parts), starts=starts)
 
+    def between(self, before: str, after: str, origin: int) -> Composed:
+        """Return the statement between two texts, of which the second is from a place."""
+        starts = (*(len(before) + start for start in self.starts), len(before) + len(self.text))
+        text = f"{before}{self.text}{after}"
+        return replace(self, text=text, starts=starts, origins=(*self.origins, origin))
+
     def retell(self, error: QueryError, original: str) -> None:
         """Let an error found in the composed text be one of the text it was taken from."""
         if error.line < 1:

@@ -17,7 +17,7 @@ from replay.language.tokens import place
 from replay.limits import current_limits
 from replay.query_plan import AnyPlan, FlowPlan
 from replay.running.catalog import Catalog, StoreCatalog, WithoutEvents
-from replay.running.run import QueryRequest, Run, open_run
+from replay.running.run import OurQuestion, QueryRequest, Run, open_run
 from replay.sql.answers import AnswerTypes, check_columns, in_38_digits, taken
 from replay.sql.apart import Apart, Cut, Read
 from replay.sql.composed import Composed
@@ -147,6 +147,8 @@ class SqlFlow:
         asked = self.asked
         asked = replace(asked, sql=cut.query.text, plan=asked.plan if is_planned else "auto")
         try:
+            if cut.bounds is not None and cut.bounds.hold_of(OurQuestion(asked).schema(catalog)):
+                asked = replace(asked, sql=cut.bounds.query.text)
             return open_run(catalog, asked)
         except QueryError as error:
             cut.query.retell(error, self.apart.text)

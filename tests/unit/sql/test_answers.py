@@ -10,6 +10,7 @@ from pathlib import Path
 from signal import SIGINT, default_int_handler, signal
 from threading import Timer
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -346,6 +347,39 @@ def test_a_pattern_in_a_subquery_reads_only_its_blocks(store):
     assert result.table.to_pylist() == []  # the one event above 51 is the last
     assert result.stats["actual"]["blocks_read"] == 1
     assert result.stats["actual"]["blocks_total"] == 4
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("source", ["quotes {match} AS m", "(SELECT * FROM quotes {match}) AS m"])
+def test_bounds_of_time_around_a_part_leave_blocks_out_and_no_row(tmp_path, source, zone):
+    seconds = pa.array([s * 1_000_000 for s in range(200)]).cast(pa.timestamp("us", zone))
+    prices = pa.array([float(s % 7) if s % 11 else float("nan") for s in range(200)])
+    table = pa.table({"ts": seconds, "price": prices})
+    stores = create_store(tmp_path / "store")
+    settings = StreamSettings("ts", block_events=10)
+    commit_table(stores.create_stream("quotes", table.schema, settings), table)
+    match = """MATCH_RECOGNIZE (ORDER BY ts MEASURES A.ts AS began, B.price AS low
+        AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) WITHIN INTERVAL '5' SECOND
+        DEFINE B AS price < A.price)"""
+    first, last = "1970-01-01 00:01:00", "1970-01-01 00:01:30.5"
+    where = f"WHERE m.began >= TIMESTAMP '{first}' AND began < '{last}' AND low < 1"
+    columns = "m.*, ROW_NUMBER() OVER (ORDER BY began) AS n"
+    sql = f"SELECT {columns} FROM {source.format(match=match)} {where}"
+    matches = replay.query(stores, f"SELECT * FROM quotes {match}").table
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("matches", matches)
+        expected = connection.execute(f"SELECT {columns} FROM matches AS m {where}").fetchall()
+    found = replay.query(stores, sql)
+    assert [tuple(row.values()) for row in found] == expected
+    assert len(expected) > 2
+    assert found.actual.blocks_read <= 5  # of 20: seconds 60 to 95, and a block before
+
+
+def test_bounds_around_a_part_on_what_is_no_time_are_left_to_duckdb(store):
+    sql = f"SELECT LAG(top) OVER () AS l FROM ticks {FALLS} AS m WHERE began = '1970-01-01'"
+    with pytest.raises(QueryError, match="Could not convert string"):
+        replay.query(store, sql)
 
 
 def test_explain_shows_the_boundary(store):

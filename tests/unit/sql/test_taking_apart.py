@@ -262,3 +262,44 @@ def test_functions_that_may_be_called_give_the_same_for_the_same():
         name for name in CALLABLE if re.match("read_|pg_|current_|query|getenv|sleep", name)
     }
     assert FUNCTIONS.keys() & CALLABLE
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("m.began >= TIMESTAMP '2020-01-01'", "began >= TIMESTAMP '2020-01-01'"),
+        ("began < '2020-01-01 12:00:00.5'", "began < TIMESTAMP '2020-01-01 12:00:00.5'"),
+        (
+            "top > 3 AND M.began BETWEEN '2020-01-01' AND '2020-01-02' AND (top < 9 OR top > 11)",
+            "began BETWEEN TIMESTAMP '2020-01-01' AND TIMESTAMP '2020-01-02'",
+        ),
+        ("began > '2020-01-01' GROUP BY ALL", "began > TIMESTAMP '2020-01-01'"),
+        ("began > '2020-01-01' OR top > 3", None),
+        ("CASE WHEN top > 3 AND began > '2020-01-01' AND top < 9 THEN true END", None),
+        ("NOT began > '2020-01-01'", None),
+        ("began > TIMESTAMP '2020-01-01' AT TIME ZONE 'America/Chicago'", None),
+        ("began > '2020-01-01 12:00:00.1234567'", None),
+        ("began > 'yesterday'", None),
+        ("began + INTERVAL 1 DAY > '2020-01-01'", None),
+        ("other.began > '2020-01-01'", None),
+        ("top BETWEEN 1 AND began AND '2020-01-01' > began", None),
+    ],
+)
+def test_a_cut_is_told_of_bounds_of_time_around_it(where, told):
+    (cut,) = take_apart(f"SELECT LAG(top) OVER () AS l FROM s {FALLS} AS m WHERE {where}").cuts
+    assert "WHERE" not in cut.query.text
+    assert (cut.bounds and cut.bounds.query.text.partition(" WHERE ")[2]) == told
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"s {FALLS} AS m(began, bottom, top)",
+        f"s {FALLS} AS m, r",
+        f"s {FALLS} AS m JOIN r ON r.t = m.top",
+        f"r LEFT JOIN s {FALLS} AS m ON r.t = m.top",
+    ],
+)
+def test_bounds_on_renamed_columns_and_of_several_sources_are_left_to_duckdb(source):
+    sql = f"SELECT LAG(top) OVER () AS l FROM {source} WHERE began > '2020-01-01'"
+    assert all(cut.bounds is None for cut in take_apart(sql).cuts)
