@@ -302,6 +302,7 @@ def flights_of(data: Path | None, n_events: int) -> tuple[pa.Table, pa.Table]:
         rows = pq.read_table(data / FLIGHTS_FILE, columns=columns)
         rows = rows.filter(pc.equal(rows["sample"].cast(pa.string()), LANDING_SAMPLE))
         rows = rows.drop_columns("sample")
+        rows = rows.set_column(1, "icao24", rows["icao24"].cast(pa.string()))
     else:
         n_craft = min(100, 1 + n_events // 1_000)
         second, craft = np.divmod(np.arange(n_events), n_craft)

@@ -171,8 +171,11 @@ def trend_case(seed: int) -> PatternCase:
     return PatternCase(seed, stream, sql, tuple(sorted(choose.some(INDEXED, 1, 4))), planned=False)
 
 
-def aggregate_case(seed: int) -> PatternCase:
-    """Return the case of a seed: aggregates over every match, most of which need none made."""
+def aggregate_case(seed: int, *, in_windows: bool | None = None) -> PatternCase:
+    """Return the case of a seed: aggregates over every match, most of which need none made.
+
+    ``in_windows``: whether a window function stands before; None: in some.
+    """
     choose = Chooser(seed)
     stream = _stream(choose, planned=False)
     names = Names((), None, stream.has_timestamps)
@@ -180,7 +183,8 @@ def aggregate_case(seed: int) -> PatternCase:
     clauses.partition = choose.pick(("", "", "PARTITION BY k"))
     within = choose.pick((None, 1, 3, 6))
     clauses.within = "" if within is None else f"WITHIN {names.lasting(within)}"
-    in_windows = choose.chance(0.4)
+    in_some = choose.chance(0.4)
+    in_windows = in_some if in_windows is None else in_windows
     source = _windows(choose, clauses, names) if in_windows else "s"
     _strategy(choose, clauses, in_windows=in_windows)
     clauses.timeouts = ""

@@ -24,6 +24,7 @@ from replay.language.bound import (
     BoundPatternQuery,
     Outer,
     SlidingWindows,
+    TimeWindows,
 )
 from replay.language.required_columns import columns_of_pattern
 from replay.limits import check_limits
@@ -33,12 +34,16 @@ from replay.patterns.answer import ResultBuilder
 from replay.patterns.local import Replay
 from replay.patterns.program import MatchProgram, compile_program
 from replay.patterns.summing.answer import answer_sums
+from replay.patterns.summing.kernels import Windows
+from replay.patterns.summing.lanes import Lanes, lanes_of
 from replay.patterns.summing.operator import Total
+from replay.patterns.summing.panes import PaneTrendOperator
 from replay.patterns.windows import matched_in_windows
 from replay.planning.block_ranges import all_blocks
 from replay.windows.borders import TimeGrid, grid_of
 
 IntArray = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 class _Windowed:
@@ -96,9 +101,13 @@ class _Windowed:
             low, high = np.searchsorted(times, (start, end)).tolist()
             seqs = (self._n_dropped + low, self._n_dropped + high)
             yield _Window(start, end, seqs, self._rows.slice(low, high - low))
-        n_over = int(np.searchsorted(times, self._windows.oldest_needed))
+        self._forget_rows()
+
+    def _forget_rows(self) -> None:
+        """Let go of the rows that no window to come needs."""
+        n_over = int(np.searchsorted(self._times, self._windows.oldest_needed))
         self._rows = self._rows.slice(n_over)
-        self._times = times[n_over:]
+        self._times = self._times[n_over:]
         self._n_dropped += n_over
 
     def _source_of(self, rows: pa.Table) -> TableSource:
@@ -141,7 +150,8 @@ class WindowedSums(_Windowed):
     """Aggregates over the matches of each window, of a query for which none need be made.
 
     What is known of a window is a few numbers. They are kept until the end of the input, or as an
-    ``eager`` one until no window to come is of the same group.
+    ``eager`` one until no window to come is of the same group. Where runs are told apart by panes,
+    rows are summed as they come, and only their times are kept.
     """
 
     is_done = False
@@ -166,47 +176,85 @@ class WindowedSums(_Windowed):
         self._n_faults = 0
         self._faults = Faults()
         self._of_rows = self._rows.schema
+        self._panes: PaneTrendOperator | None = None
+        if lanes_of(query, program) is Lanes.PANES and self._windows.closes_in_order:
+            self._panes = PaneTrendOperator(program)
+            self._columns = [query.time]
+            self._rows = self._rows.select(self._columns)
         self.schema = self._answer().schema
 
     @property
     def n_faults(self) -> int:
         """Faults of rows so far."""
-        return self._n_faults + self._faults.count
+        in_panes = 0 if self._panes is None else self._panes.n_faults
+        return self._n_faults + in_panes + self._faults.count
 
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Take the next rows; yield the groups that are over, if they are wanted before the end."""
         reached = self._take(table)
-        return iter(()) if reached is None else self.advance(reached)
+        return iter(()) if reached is None else self._told(reached, table)
 
     def advance(self, time: int) -> Iterator[pa.Table]:
         """Sum over the windows that end by a time; yield as `push` does."""
-        self._sum(time)
-        if self._eager and self._totals:
-            yield self._answer()
+        return self._told(time, self._of_rows.empty_table())
 
     def finish(self) -> Iterator[pa.Table]:
         """Yield the answer, as far as it is not yet told."""
-        self._sum(None)
+        self._sum(None, self._of_rows.empty_table())
         if self._totals or not self._eager:
             yield self._answer()
 
     def state(self) -> State:
         """Return what is known and kept of an eager one, which keeps no sums."""
-        return {**super().state(), "n_faults": self.n_faults}
+        panes = None if self._panes is None else self._panes.state()
+        return {**super().state(), "n_faults": self.n_faults, "panes": panes}
 
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
         super().take_over(state)
         self._latest = (0, 0), []
         self._n_faults, self._faults.count = state["n_faults"], 0
+        if self._panes is not None:
+            self._panes.take_over(state["panes"])
+            self._n_faults -= self._panes.n_faults
 
-    def _sum(self, reached: int | None) -> None:
+    def _told(self, reached: int, table: pa.Table) -> Iterator[pa.Table]:
+        self._sum(reached, table)
+        if self._eager and self._totals:
+            yield self._answer()
+
+    def _sum(self, reached: int | None, table: pa.Table) -> None:
+        """Sum over the windows that are over by a time; ``table`` has the rows taken last."""
+        if self._panes is not None:
+            self._sum_in_panes(reached, table, self._panes)
+            return
         for window in self._closed(reached):
             if window.seqs != self._latest[0]:
                 self._latest = window.seqs, self._sums_of(window.rows)
             found = self._latest[1]
             self._totals += found
             self._of_windows += [(window.start, window.end)] * len(found)
+
+    def _sum_in_panes(
+        self, reached: int | None, table: pa.Table, operator: PaneTrendOperator
+    ) -> None:
+        """Sum over the rows taken last, and over the windows that end behind some of them."""
+        over = list(self._windows.closed(self._times, reached))
+        bounds = np.array(over, np.int64).reshape(-1, 2)
+        times = self._times[len(self._times) - table.num_rows :]
+        panes, is_inside = self._windows.panes_of(times)
+        if not is_inside.all():
+            table, times, panes = table.filter(is_inside), times[is_inside], panes[is_inside]
+        windows = Windows(
+            starts=bounds[:, 0],
+            coming=self._windows.starts_behind(bounds),
+            rows=np.searchsorted(times, bounds[:, 1]),
+        )
+        rows = table.select(list(self._program.columns)).unify_dictionaries()
+        for number, total in operator.sum(self._program.prepare(rows), panes, windows):
+            self._totals.append(total)
+            self._of_windows.append(over[number])
+        self._forget_rows()
 
     def _sums_of(self, rows: pa.Table) -> list[Total]:
         source = self._source_of(rows)
@@ -408,7 +456,7 @@ class _Grid:
         """The time before which no row is needed any more."""
         if self._grid is None:
             return np.iinfo(np.int64).min
-        return int(self._grid.bounds_of(np.array([self._next]))[0][0])
+        return self._grid.bounds_at(self._next)[0]
 
     def closed(self, times: IntArray, reached: int | None) -> Iterator[tuple[int, int]]:
         """Yield the windows that have rows and are over by a time; all where it is None.
@@ -432,10 +480,32 @@ class _Grid:
             else:
                 self._next = max(self._next + 1, int(grid.ending_after(int(times[low]))))
 
+    @property
+    def closes_in_order(self) -> bool:
+        """Whether each window is yielded once it is over, not only with others."""
+        return self._told_by != (0,) or isinstance(self._query.windows, TimeWindows)
+
+    def panes_of(self, times: IntArray) -> tuple[IntArray, Bools]:
+        """Return of each time the last start of a window until then, and whether it is in that."""
+        if not len(times):
+            return times, np.ones(0, np.bool_)
+        grid = self._grid
+        assert grid is not None
+        starts, _ = grid.bounds_of(grid.starting_after(times) - grid.n_ends)
+        _, ends = grid.bounds_of(grid.starting_after(times) - 1)
+        return starts, times < ends
+
+    def starts_behind(self, bounds: IntArray) -> IntArray:
+        """Return before which time no window starts behind each of those given."""
+        if not len(bounds):
+            return bounds[:, 0]
+        assert self._grid is not None
+        starts, _ = self._grid.bounds_of(self._grid.ending_after(bounds[:, 1] - 1) + 1)
+        return starts
+
     def _bounds(self, number: int) -> tuple[int, int]:
         assert self._grid is not None
-        starts, ends = self._grid.bounds_of(np.array([number]))
-        return int(starts[0]), int(ends[0])
+        return self._grid.bounds_at(number)
 
     def _told(self, number: int) -> tuple[int, ...]:
         """Return what a window is told by; it never descends from one to the next."""
@@ -457,6 +527,9 @@ class _Grid:
 class _Sliding:
     """Windows of SLIDING: one for each distinct time."""
 
+    closes_in_order = True
+    """Each window is yielded once it is over."""
+
     def __init__(self, size: int) -> None:
         self._size = size
         self._done = int(np.iinfo(np.int64).min)
@@ -474,6 +547,14 @@ class _Sliding:
                 return
             self._done = time
             yield time - self._size + 1, time + 1
+
+    def panes_of(self, times: IntArray) -> tuple[IntArray, Bools]:
+        """Return of each time the last start of a window until then: it may start with each."""
+        return times, np.ones(len(times), np.bool_)
+
+    def starts_behind(self, bounds: IntArray) -> IntArray:
+        """Return before which time no window starts behind each of those given."""
+        return bounds[:, 0] + 1
 
     def state(self) -> State:
         """Return the last time whose window was told."""

@@ -90,11 +90,21 @@ class TimeGrid:
 
     def bounds_of(self, numbers: Ints) -> tuple[Ints, Ints]:
         """Return starts and ends of windows."""
-        starts = self.origin + numbers // self.n_ends * self.slide
-        ends = starts + self.least + numbers % self.n_ends * self.step
+        starts, ends = self._in_units(numbers)
         if self.calendar is None:
             return starts, ends
         return unit_starts(self.calendar, starts), unit_starts(self.calendar, ends)
+
+    def bounds_at(self, number: int) -> tuple[int, int]:
+        """Return start and end of one window."""
+        if self.calendar is None:
+            return self._in_units(number)
+        starts, ends = self.bounds_of(np.array([number]))
+        return int(starts[0]), int(ends[0])
+
+    def _in_units(self, number: Time) -> tuple[Time, Time]:
+        start = self.origin + number // self.n_ends * self.slide
+        return start, start + self.least + number % self.n_ends * self.step
 
 
 def grid_of(windows: TimeWindows | CumulateWindows, first: int) -> TimeGrid:

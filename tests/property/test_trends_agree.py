@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
-from hypothesis import event, given
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 import replay
 from replay.errors import LimitExceededError
 from replay.language import bind, parse_query
 from replay.operators.packing import pack, unpack
-from replay.patterns.program import summed_as_pushed
+from replay.patterns.program import summed_as_pushed, summed_in_windows
 from replay.patterns.summing import event_grain
+from replay.patterns.summing.lanes import Lanes, lanes_of
 from replay.patterns.trends.algebra import to_summing, why_enumerated
+from replay.running import windowed_patterns
 from replay.running.summed_patterns import PatternSums
+from replay.running.windowed_patterns import WindowedSums, grouped_by_window
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.oracles.answer import MATCH
@@ -27,7 +32,7 @@ from tests.oracles.trends import read
 from tests.oracles.view import OutOfStepsError
 from tests.pattern_cases import PatternCase, aggregate_case, trend_case
 from tests.plan_cases import strategy_queries
-from tests.property.law import ROWS_MAX, SLOW, answer, assert_plans_agree, comparable
+from tests.property.law import ROWS_MAX, SLOW, Rows, answer, assert_plans_agree, comparable
 from tests.strategies import SEEDS, SmallStream, streams
 
 
@@ -76,6 +81,51 @@ def test_sums_of_rows_in_pieces_with_snapshots_between_are_those_of_all(case: Pa
         sums.take_over(state)
     (found,) = sums.finish()
     assert answer(found) == answer(replay.query({"s": table}, sql).table)
+
+
+def in_panes(seed: int) -> PatternCase | None:
+    """Return the case of a seed, if its windows are summed by panes."""
+    case = aggregate_case(seed, in_windows=True)
+    bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
+    program = summed_in_windows(bound)
+    is_paned = program is not None and lanes_of(bound, program) is Lanes.PANES
+    return case if is_paned else None
+
+
+@given(SEEDS.map(in_panes).filter(lambda case: case is not None))
+@settings(SLOW, suppress_health_check=list(HealthCheck))
+def test_windows_summed_by_panes_are_those_that_are_summed_by_themselves(case: PatternCase) -> None:
+    sql, table = case.sql, case.stream.table
+    bound = bind(parse_query(sql), case.stream.schema, time="t", text=sql)
+    program = summed_in_windows(bound)
+    assert program is not None
+    with patch.object(windowed_patterns, "lanes_of", return_value=Lanes.WINDOWS):
+        sums = WindowedSums(bound, program, table.schema)
+    expected = [row for part in (*sums.push(table), *sums.finish()) for row in answer(part)]
+    by_panes = WindowedSums(bound, program, table.schema)
+    rows = _pushed(by_panes, table, case.stream.cuts)
+    assert rows == expected
+    if not grouped_by_window(bound.outer):
+        return
+    eager = WindowedSums(bound, program, table.schema, eager=True)
+    found = []
+    for low, high in pairwise([0, *case.stream.cuts, table.num_rows]):
+        found += _pushed(eager, table.slice(low, high - low), (), ends=False)
+        state = unpack(pack(eager.state()))
+        eager = WindowedSums(bound, program, table.schema, eager=True)
+        eager.take_over(state)
+        if high < table.num_rows:
+            coming = int(table.column("t").cast(pa.int64())[high].as_py())
+            found += [row for part in eager.advance(coming) for row in answer(part)]
+    found += [row for part in eager.finish() for row in answer(part)]
+    assert found == expected
+
+
+def _pushed(sums: WindowedSums, table: pa.Table, cuts: Sequence[int], *, ends: bool = True) -> Rows:
+    """Return the rows of the answer, of rows that are pushed in pieces."""
+    pieces = pairwise([0, *cuts, table.num_rows])
+    parts = [part for low, high in pieces for part in sums.push(table.slice(low, high - low))]
+    return [row for part in (*parts, *(sums.finish() if ends else ())) for row in answer(part)]
 
 
 @given(stream=streams(), data=st.data(), indexes=st.sets(st.sampled_from(("a", "x", "s", "f"))))

@@ -24,6 +24,7 @@ Bools = npt.NDArray[np.bool_]
 _SUM, _FLAGS, _LEAST = 0, 1, 2
 _EVERY, _LAST, _FIRST, _CLEAR, _LENGTHEN, _SINCE = 1, 2, 3, 4, 5, 6
 _OP_NONE, _OP_BEGIN, _OP_ADD, _OP_MAP, _OP_FINISH, _OP_CLEAR, _OP_PUT = 0, 1, 2, 3, 4, 5, 6
+_OP_MOVE, _OP_MATCH, _OP_MOVE_NEW, _OP_MATCH_NEW = 7, 8, 9, 10
 
 HIGH = np.uint64(1 << 44)
 """Before a row, the highest word of a number of runs must be below: a row multiplies by less than
@@ -253,8 +254,43 @@ def map_row(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-
 
 
 @njit(_nrt=False)
-def _see(code, base, row, total, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Let the cells of a lane, from row ``base`` on, see a row. Returns whether one may be full."""
+def _count(code, base, total, cells, slots, totals, n_words, program):  # type: ignore[no-untyped-def]
+    """Do what `_see` does where runs are but counted, by the steps of `machine.counted`."""
+    is_full = False
+    for k in range(program.begins[code], program.ends[code]):
+        op, a, b = program.steps[k]
+        if op == _OP_MOVE:
+            _add(cells, base + a, cells, base + b, 0, n_words)
+            is_full = is_full or cells[base + a, n_words - 1] >= HIGH
+        elif op == _OP_MATCH:
+            _add(totals, total, cells, base + b, 0, n_words)
+            is_full = is_full or totals[total, n_words - 1] >= HIGH
+        elif op == _OP_MOVE_NEW:
+            _increase(cells, base + a, 0, n_words)
+        elif op == _OP_MATCH_NEW:
+            _increase(totals, total, 0, n_words)
+        elif op == _OP_CLEAR:
+            for w in range(n_words):
+                cells[base + a, w] = _NONE
+        elif op == _OP_NONE:
+            for w in range(n_words):
+                slots[a, w] = _NONE
+        elif op == _OP_BEGIN:
+            _increase(slots, a, 0, n_words)
+        elif op == _OP_ADD:
+            _add(slots, a, cells, base + b, 0, n_words)
+        elif op == _OP_PUT:
+            _add(cells, base + b, slots, a, 0, n_words)
+            is_full = is_full or cells[base + b, n_words - 1] >= HIGH
+        elif op == _OP_FINISH:
+            _add(totals, total, slots, a, 0, n_words)
+            is_full = is_full or totals[total, n_words - 1] >= HIGH
+    return is_full
+
+
+@njit(_nrt=False)
+def _sum(code, base, row, total, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Do what `_see` does, by the steps of `machine.steps_of`."""
     top = fields.words[0] - 1
     is_full = False
     for k in range(program.begins[code], program.ends[code]):
@@ -262,8 +298,7 @@ def _see(code, base, row, total, cells, slots, totals, fields, rows, program):  
         if op == _OP_ADD:
             merge(slots, a, cells, base + b, fields)
         elif op == _OP_MAP:
-            if fields.kind.size > 1:
-                map_row(slots, a, b, row, fields, rows)
+            map_row(slots, a, b, row, fields, rows)
         elif op == _OP_PUT:
             merge(cells, base + b, slots, a, fields)
             is_full = is_full or cells[base + b, top] >= HIGH
@@ -279,6 +314,14 @@ def _see(code, base, row, total, cells, slots, totals, fields, rows, program):  
             for w in range(cells.shape[1]):
                 cells[base + a, w] = _NONE
     return is_full
+
+
+@njit(_nrt=False, forceinline=True)
+def _see(code, base, row, total, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Let the cells of a lane, from row ``base`` on, see a row. Returns whether one may be full."""
+    if fields.kind.size == 1:
+        return _count(code, base, total, cells, slots, totals, fields.words[0], program)
+    return _sum(code, base, row, total, cells, slots, totals, fields, rows, program)
 
 
 @njit(_nrt=False)
@@ -367,3 +410,135 @@ def sum_windows(at, n_states, within, heads, tails, following, born, free, cells
         if is_full:
             return row + 1
     return rows.code.size
+
+
+class Windows(NamedTuple):
+    """Windows that are over, in their order, of which neither start nor end descends."""
+
+    starts: IntArray
+    coming: IntArray
+    """Before which no window behind it starts."""
+    rows: IntArray
+    """The first row behind it."""
+
+
+class Found(NamedTuple):
+    """What is found of windows: of each partition that has a match there."""
+
+    numbers: Words
+    group: IntArray
+    window: IntArray
+
+
+# Fields of `at` of `sum_panes`, which says how far it is and lets it go on where it stopped.
+AT_ROW = 0
+AT_WINDOW = 1
+N_LISTED = 2
+N_FOUND = 3
+AT_SIZE = 4
+
+STATUS_DONE = 0
+STATUS_WIDE = 1
+"""Numbers may need another word."""
+STATUS_LANES = 2
+"""A row starts another lane."""
+STATUS_FOUND = 3
+"""A window needs room for what is found of it."""
+
+_WIDE = np.uint64(1 << 62)
+"""The highest word of the sum over all lanes of a partition must be below."""
+
+
+@njit(_nrt=False)
+def _end_lanes(before, at, listed, n_states, heads, tails, following, born, free, cells):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Set lanes free that began before a time, and list the partitions that have others."""
+    kept = 0
+    for i in range(at[N_LISTED]):
+        group = listed[i]
+        lane = heads[group]
+        while lane >= 0 and born[lane] < before:
+            for cell in range(lane * n_states, (lane + 1) * n_states):
+                for w in range(cells.shape[1]):
+                    cells[cell, w] = _NONE
+            lane = end_first_lane(group, heads, tails, following, free)
+        if lane >= 0:
+            listed[kept] = group
+            kept += 1
+    at[N_LISTED] = kept
+
+
+@njit(_nrt=False)
+def _sum_window(at, listed, n_states, heads, following, cells, found, fields):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Add up the matches of all lanes of each partition that has some; returns a status."""
+    n, top = at[N_FOUND], fields.words[0] - 1
+    if n + at[N_LISTED] > found.group.size:
+        return STATUS_FOUND
+    for i in range(at[N_LISTED]):
+        group = listed[i]
+        for w in range(cells.shape[1]):
+            found.numbers[n, w] = _NONE
+        lane = heads[group]
+        while lane >= 0:
+            merge(found.numbers, n, cells, lane * n_states, fields)
+            if found.numbers[n, top] >= _WIDE:
+                return STATUS_WIDE
+            lane = following[lane]
+        if not is_none(found.numbers, n, 0, fields.words[0]):
+            found.group[n], found.window[n] = group, at[AT_WINDOW]
+            n += 1
+    at[N_FOUND] = n
+    return STATUS_DONE
+
+
+@njit(_nrt=False)
+def sum_panes(at, n_states, panes, begins, windows, listed, heads, tails, following, born, free, cells, slots, found, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum in windows that overlap: runs that began in one pane have a lane.
+
+    ``panes`` has by row the last start of a window until then, ``begins`` by code whether runs
+    begin; ``listed`` are the partitions that have lanes. A row of code c takes the steps ``2 c`` in
+    lanes of other panes, and ``2 c + 1`` in that of its own. The matches of a lane stand in the
+    cell of its state 0, in which no run is. Returns a status; ``windows``, ``found``, ``fields``,
+    ``rows`` and ``program`` are plain tuples of the fields of the classes named so.
+    """
+    windows, found = Windows(*windows), Found(*found)
+    fields, rows, program = Fields(*fields), Rows(*rows), Program(*program)
+    while True:
+        row = at[AT_ROW]
+        while at[AT_WINDOW] < windows.rows.size and windows.rows[at[AT_WINDOW]] <= row:
+            window = at[AT_WINDOW]
+            start, coming = windows.starts[window], windows.coming[window]
+            _end_lanes(start, at, listed, n_states, heads, tails, following, born, free, cells)
+            status = _sum_window(at, listed, n_states, heads, following, cells, found, fields)
+            if status != STATUS_DONE:
+                return status
+            _end_lanes(coming, at, listed, n_states, heads, tails, following, born, free, cells)
+            at[AT_WINDOW] += 1
+        if row == rows.code.size:
+            return STATUS_DONE
+        code, group, pane = rows.code[row], rows.lane[row], panes[row]
+        older, own = 2 * code, 2 * code + 1
+        last = tails[group]
+        newest = last if last >= 0 and born[last] == pane else -1
+        is_new = newest < 0 and begins[code]
+        if is_new and free[FREE] < 0:
+            return STATUS_LANES
+        is_full = False
+        if program.begins[older] < program.ends[older]:
+            lane = heads[group]
+            while lane >= 0 and lane != newest:
+                base = lane * n_states
+                full = _see(older, base, row, base, cells, slots, cells, fields, rows, program)
+                is_full = is_full or full
+                lane = following[lane]
+        if is_new:
+            if heads[group] < 0:
+                listed[at[N_LISTED]] = group
+                at[N_LISTED] += 1
+            newest = begin_lane(group, pane, heads, tails, following, born, free)
+        if newest >= 0 and program.begins[own] < program.ends[own]:
+            base = newest * n_states
+            full = _see(own, base, row, base, cells, slots, cells, fields, rows, program)
+            is_full = is_full or full
+        at[AT_ROW] += 1
+        if is_full:
+            return STATUS_WIDE

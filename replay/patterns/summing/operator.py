@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,7 @@ from replay.patterns.trends.machine import (
     Rule,
     Steps,
     Sums,
+    counted,
     relevant,
     steps_of,
 )
@@ -114,6 +115,9 @@ class TrendOperator(RowIntake):
     kind = "sums over matches"
     numbers = ("_next_seq", "_n_rows", "_n_faults", "_n_words", "_shift", "_scale")
 
+    _numbered: tuple[str, ...] = ("_cells", "_totals")
+    """The attributes that hold cells."""
+
     def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
         super().__init__(program, PartitionTable(), n_events)
         assert program.strategy is not None
@@ -132,8 +136,13 @@ class TrendOperator(RowIntake):
         self._totals = self._new_cells(0 if program.partition_by else 1)
         self._lanes = _Lanes.none(len(self._totals))
         self._cells = self._new_cells(0)
-        if program.within is None:
+        if not self._tells_starts:
             self._have_lanes(len(self._totals))
+
+    @property
+    def _tells_starts(self) -> bool:
+        """Whether runs are told apart by where they began."""
+        return self._program.within is not None
 
     def _new_cells(self, n: int) -> Words:
         return np.zeros((n, self._layout.width), np.uint64)
@@ -196,9 +205,7 @@ class TrendOperator(RowIntake):
             if self._program.within is not None and self._lanes.free[kernels.FREE] < 0:
                 self._more_lanes()
             if self._is_full():
-                if 2 * self._n_words > WORDS_MAX:
-                    raise too_long()
-                self._change(2 * self._n_words, self._shift)
+                self._more_words()
 
     def _see(self, at: int, rows: kernels.Rows) -> int:
         code, lanes = self._code, self._lanes
@@ -253,17 +260,21 @@ class TrendOperator(RowIntake):
     def _to_program(self) -> kernels.Program:
         every: list[Steps] = []
         for key in self._codes:
-            word, begin = key // 2, 0 if key % 2 else 1
-            if self._program.within is None:
-                every.append(steps_of(self._code, word, begin))
-            else:
-                every.append(steps_of(self._code, word, None))
-                every.append(steps_of(self._code, word, begin, goes_on=False))
+            every += self._steps_of(key // 2, 0 if key % 2 else 1)
+        if len(self._sums.fields) == 1:
+            every = list(map(counted, every))
         ends = np.cumsum([len(steps) for steps in every], dtype=np.int64)
         flat = [step for steps in every for step in steps]
-        self._n_slots = 1 + max((a for op, a, _ in flat if op is not Op.CLEAR), default=0)
+        self._n_slots = 1 + max((a for op, a, _ in flat if op is Op.NONE), default=0)
         begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         return kernels.Program(begins, ends, np.array(flat, np.int64).reshape(-1, 3))
+
+    def _steps_of(self, word: int, begin: int) -> list[Steps]:
+        """Return what a row does: at once, or in lanes that are there, and in a new one."""
+        if not self._tells_starts:
+            return [steps_of(self._code, word, begin)]
+        going_on = steps_of(self._code, word, None)
+        return [going_on, steps_of(self._code, word, begin, goes_on=False)]
 
     def _are_first(self, rows: Rows) -> Bools:
         """Return whether rows are the first of their partitions."""
@@ -286,7 +297,7 @@ class TrendOperator(RowIntake):
         missing += len(self._totals)
         self._totals = np.concatenate([self._totals, self._new_cells(missing)])
         self._lanes.make_room(len(self._totals))
-        if self._program.within is None:
+        if not self._tells_starts:
             self._have_lanes(missing)
 
     def _more_lanes(self) -> None:
@@ -359,6 +370,12 @@ class TrendOperator(RowIntake):
         """What the highest word of a number of runs must be below."""
         return kernels.HIGH
 
+    def _more_words(self) -> None:
+        """Give numbers of runs twice the words."""
+        if 2 * self._n_words > WORDS_MAX:
+            raise too_long()
+        self._change(2 * self._n_words, self._shift)
+
     def _change(self, n_words: int, shift: int, times: int = 0) -> None:
         """Give numbers of runs so many words, and sums as many as they then need.
 
@@ -366,7 +383,8 @@ class TrendOperator(RowIntake):
         """
         layout = Layout.of(self._sums, n_words, shift)
         change = self._changed_by(layout, times)
-        self._cells, self._totals = change(self._cells), change(self._totals)
+        for name in self._numbered:
+            setattr(self, name, change(getattr(self, name)))
         self._n_words, self._shift, self._layout = n_words, shift, layout
 
     def _changed_by(self, layout: Layout, times: int) -> Callable[[Words], Words]:
@@ -404,34 +422,45 @@ class TrendOperator(RowIntake):
     def totals(self) -> list[Total]:
         """Return what is known of each partition that has a match; without partitions of all."""
         keys = list(self._partitions.to_snapshot()[0]) if self._program.partition_by else [()]
+        cells = self._totals[: len(keys)]
+        found = np.flatnonzero(cells[:, : int(self._layout.words[0])].any(axis=1))
+        totals = self._to_totals([keys[place] for place in found.tolist()], cells[found])
+        return sorted(totals, key=lambda total: total.first_seq)
+
+    def _to_totals(self, keys: list[Key], cells: Words) -> list[Total]:
+        """Return what cells hold, each of all matches of a partition."""
         first = self._sums.first_seq
-        found = []
-        for key, cell in zip(keys, self._totals, strict=False):
-            if self._number(cell, 0):
-                seq = None if first is None else self._number(cell, first)
-                numbers = {number: self._read(cell, at) for number, at in self._sums.places}
-                found.append(Total(key, 0 if seq is None else seq, numbers))
-        return sorted(found, key=lambda total: total.first_seq)
+        seqs = [0] * len(keys) if first is None else [n or 0 for n in self._numbers(cells, first)]
+        names = [number for number, _ in self._sums.places]
+        values = [self._read(cells, at) for _, at in self._sums.places]
+        of_cells = zip(*values, strict=True) if values else [()] * len(keys)
+        return [
+            Total(key, seq, dict(zip(names, numbers, strict=True)))
+            for key, seq, numbers in zip(keys, seqs, of_cells, strict=True)
+        ]
 
-    def _read(self, cell: Words, at: Place) -> int | DoubleSum | None:
-        number = self._number(cell, at.field)
+    def _read(self, cells: Words, at: Place) -> Sequence[int | DoubleSum | None]:
+        numbers = self._numbers(cells, at.field)
         if at.less is not None:
-            less = self._number(cell, at.less)
-            assert number is not None
-            assert less is not None
-            return number - less
-        if at.flags is None or number is None:
-            return number
-        flags = int(cell[self._layout.offset[at.flags]])
-        units = number << (UNIT_EXPONENT - self._scale) if number else 0
-        return DoubleSum(units, bool(flags & _NAN), bool(flags & _INF), bool(flags & _MINUS_INF))
+            less = self._numbers(cells, at.less)
+            return [a - b for a, b in zip(numbers, less, strict=True)]  # type: ignore[operator]
+        if at.flags is None:
+            return numbers
+        bits = UNIT_EXPONENT - self._scale
+        flags = cells[:, self._layout.offset[at.flags]].tolist()
+        return [
+            DoubleSum(n << bits if n else 0, bool(f & _NAN), bool(f & _INF), bool(f & _MINUS_INF))
+            for n, f in zip(numbers, flags, strict=True)
+        ]
 
-    def _number(self, cell: Words, place: int) -> int | None:
+    def _numbers(self, cells: Words, place: int) -> list[int] | list[int | None]:
+        """Return a field of each cell; of the least and greatest None where there is no value."""
         begin, n = int(self._layout.offset[place]), int(self._layout.words[place])
-        words = cell[begin : begin + n]
+        words = cells[:, begin : begin + n]
         if self._sums.fields[place].kind is Kind.SUM:
-            return to_ints(words[None])[0]
-        return int(words[1:].view(np.int64)[0]) if words[0] else None
+            return to_ints(words)
+        best = words[:, 1].view(np.int64).tolist()
+        return [value if known else None for known, value in zip(words[:, 0], best, strict=True)]
 
     # -----------------------------------------------------------------------------------------
     # State
@@ -466,7 +495,7 @@ class TrendOperator(RowIntake):
 
     @property
     def _n_lanes(self) -> int:
-        return len(self._totals) if self._program.within is None else len(self._lanes.born)
+        return len(self._lanes.born) if self._tells_starts else len(self._totals)
 
     def _take_cells(self, arrays: Arrays) -> None:
         """Take over what tells which runs a cell is of, checked."""

@@ -348,6 +348,14 @@ class Op(IntEnum):
     """``a``: a state, in which no run is left."""
     PUT = 6
     """``a``: a slot, whose runs come to state ``b``."""
+    MOVE = 7
+    """Runs like those of state ``b`` come to state ``a``, at once."""
+    MATCH = 8
+    """Runs like those of state ``b`` are matches, at once."""
+    MOVE_NEW = 9
+    """``a``: a state, which has one more run, of this row alone."""
+    MATCH_NEW = 10
+    """One more match, of this row alone."""
 
 
 Steps = list[tuple[int, int, int]]
@@ -393,6 +401,44 @@ def steps_of(code: StrategyCode, word: int, begin: int | None, *, goes_on: bool 
         put.append((Op.PUT, slot, target))
         slot += 1
     return [*steps, *((Op.CLEAR, state, 0) for state in moved), *put]
+
+
+def counted(steps: Steps) -> Steps:
+    """Return steps that do the same where runs are but counted, without slots if that can be.
+
+    A state may be changed at once if no other is to read it afterwards.
+    """
+    sources: dict[int, list[tuple[int, int]]] = {}
+    at_once: Steps = []
+    cleared = [a for op, a, _ in steps if op is Op.CLEAR]
+    changes: dict[int, Steps] = {state: [] for state in cleared}
+    for op, a, b in steps:
+        if op in (Op.BEGIN, Op.ADD):
+            sources.setdefault(a, []).append((op, b))
+        elif op is Op.FINISH:
+            at_once += [
+                (Op.MATCH, 0, b) if of is Op.ADD else (Op.MATCH_NEW, 0, 0) for of, b in sources[a]
+            ]
+        elif op is Op.PUT:
+            changes.setdefault(b, []).extend(
+                (Op.MOVE, b, source) if of is Op.ADD else (Op.MOVE_NEW, b, 0)
+                for of, source in sources[a]
+            )
+    left = dict(changes)
+    while left:
+        read = {state: {b for op, _, b in moves if op is Op.MOVE} for state, moves in left.items()}
+        ready = [s for s in left if not any(s in read[other] for other in left if other != s)]
+        own = [move for s in ready[:1] for move in left[s] if move == (Op.MOVE, s, s)]
+        if not ready or len(own) > 1:
+            return [step for step in steps if step[0] is not Op.MAP]
+        state = ready[0]
+        others = [move for move in left.pop(state) if move not in own]
+        if state in cleared:
+            at_once += [] if own else [(Op.CLEAR, state, 0)]
+        else:
+            at_once += own
+        at_once += others
+    return at_once
 
 
 def relevant(code: StrategyCode) -> int:

@@ -1,0 +1,127 @@
+"""Sums over every match in each of many windows that overlap, in one go over the rows.
+
+A match is in a window if its first and its last row are. Runs whose first rows lie between the same
+two starts of windows, in one *pane*, are in the same windows while these last: they share a lane,
+and when a window ends, its sum is that of the lanes since its start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.limits import check_limits
+from replay.patterns.prepared import Prepared
+from replay.patterns.program import MatchProgram
+from replay.patterns.row_intake import KNOWN_MIN, Arrays
+from replay.patterns.search import Rows
+from replay.patterns.summing import kernels
+from replay.patterns.summing.operator import Total, TrendOperator
+from replay.patterns.trends.machine import Op, Steps, steps_of
+
+IntArray = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_FOUND_MIN = 64
+"""Sums of windows that there is room for at first, at least."""
+
+
+class PaneTrendOperator(TrendOperator):
+    """Sums over the matches of each window of one query; the type grain, without WITHIN.
+
+    The state is a few numbers for each partition, pane of the windows that are not over, and state
+    of the automaton.
+    """
+
+    kind = "sums over matches by pane"
+    _numbered = ("_cells", "_totals", "_found")
+
+    def __init__(self, program: MatchProgram) -> None:
+        super().__init__(program)
+        self._begins = np.empty(0, np.bool_)
+        self._found = self._new_cells(0)
+        # Windows may be over before the first row comes.
+        self._program_of_codes = tuple(self._to_program())
+
+    @property
+    def _tells_starts(self) -> bool:
+        return True
+
+    def sum(
+        self, prepared: Prepared, panes: IntArray, windows: kernels.Windows
+    ) -> list[tuple[int, Total]]:
+        """Take the next rows; return the number of each window that is over and its sums.
+
+        ``panes`` has of each row the last start of a window until its time; each row is in one.
+        """
+        rows = self._admit(prepared, self._n_rows)
+        self._n_rows += len(rows)
+        found = self._sum(rows, panes, windows)
+        self._forget_idle()
+        return found
+
+    def _sum(
+        self, rows: Rows, panes: IntArray, windows: kernels.Windows
+    ) -> list[tuple[int, Total]]:
+        assert rows.group is not None
+        self._make_room(int(rows.group.max(initial=-1)) + 1)
+        none = np.zeros(0, np.int64)
+        seen = kernels.Rows(self._codes_of(rows), rows.group, none, *self._operands_of(rows))
+        lanes, n_states = self._lanes, self._code.n_states
+        has_lanes = np.flatnonzero(lanes.heads >= 0)
+        listed = np.concatenate([has_lanes, np.zeros(len(lanes.heads) - len(has_lanes), np.int64)])
+        at = np.zeros(kernels.AT_SIZE, np.int64)
+        at[kernels.N_LISTED] = len(has_lanes)
+        self._found = self._new_cells(max(_FOUND_MIN, len(windows.starts)))
+        group, window = (np.zeros(len(self._found), np.int64) for _ in range(2))
+        while True:
+            check_limits()
+            status = kernels.sum_panes(
+                at, n_states, panes, self._begins, tuple(windows), listed, *lanes.arrays(),
+                self._cells, self._new_cells(self._n_slots), (self._found, group, window),
+                tuple(self._fields()), tuple(seen), self._program_of_codes,
+            )  # fmt: skip
+            if status == kernels.STATUS_DONE:
+                break
+            if status == kernels.STATUS_LANES:
+                self._more_lanes()
+            elif status == kernels.STATUS_WIDE:
+                self._more_words()
+            else:
+                n_more = max(len(self._found), int(at[kernels.N_LISTED]))
+                self._found = np.concatenate([self._found, self._new_cells(n_more)])
+                more = np.zeros(n_more, np.int64)
+                group, window = np.concatenate([group, more]), np.concatenate([window, more])
+        keys = list(self._partitions.to_snapshot()[0]) if self._program.partition_by else [()]
+        n = int(at[kernels.N_FOUND])
+        totals = self._to_totals([keys[place] for place in group[:n].tolist()], self._found[:n])
+        return list(zip(window[:n].tolist(), totals, strict=True))
+
+    def _take_cells(self, arrays: Arrays) -> None:
+        super()._take_cells(arrays)
+        self._found = self._new_cells(0)
+
+    def _steps_of(self, word: int, begin: int) -> list[Steps]:
+        return [steps_of(self._code, word, None), steps_of(self._code, word, begin)]
+
+    def _to_program(self) -> kernels.Program:
+        program = super()._to_program()
+        is_begin = np.isin(program.steps[:, 0], (Op.BEGIN, Op.MOVE_NEW, Op.MATCH_NEW))
+        own = zip(program.begins[1::2].tolist(), program.ends[1::2].tolist(), strict=True)
+        self._begins = np.array([is_begin[begin:end].any() for begin, end in own], np.bool_)
+        return program
+
+    def _forget_idle(self) -> None:
+        """Forget partitions without lanes, whenever as many have come as were left the last time.
+
+        Why: one that comes again goes on as a new one would.
+        """
+        n_known = len(self._partitions)
+        if not self._program.partition_by or n_known < self._known_max[0]:
+            return
+        lanes = self._lanes
+        kept = np.flatnonzero(lanes.heads[:n_known] >= 0)
+        self._partitions.forget_others(kept)
+        lanes.heads, lanes.tails = lanes.heads[kept], lanes.tails[kept]
+        self._totals = self._totals[: len(kept)]
+        self._known_max[0] = max(KNOWN_MIN, 2 * len(kept))

@@ -1,0 +1,83 @@
+"""Steps of rows where runs are but counted: the same as those that go through slots."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from replay.language import bind, parse_query
+from replay.language.bound import BoundPatternQuery
+from replay.patterns.automaton import StrategyCode, compile_strategy
+from replay.patterns.trends.machine import Op, Steps, counted, steps_of
+
+SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64())])
+
+
+def code_of(pattern: str, semantics: str) -> StrategyCode:
+    symbols = [symbol for symbol in "ABCX" if symbol in pattern]
+    define = ", ".join(f"{symbol} AS x = {place}" for place, symbol in enumerate(symbols))
+    text = (
+        f"SELECT COUNT(*) FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN ({pattern}) "
+        f"SEMANTICS {semantics} DEFINE {define})"
+    )
+    query = bind(parse_query(text), SCHEMA, time="t", text=text)
+    assert isinstance(query, BoundPatternQuery)
+    return compile_strategy(query)
+
+
+def carried_out(steps: Steps, cells: dict[int, int]) -> tuple[dict[int, int], int]:
+    """Return what becomes of runs by state, and how many matches there are, by what steps say."""
+    after, slots, matches = Counter(cells), Counter[int](), 0
+    for op, a, b in steps:
+        match op:
+            case Op.NONE:
+                slots[a] = 0
+            case Op.BEGIN:
+                slots[a] += 1
+            case Op.ADD:
+                slots[a] += after[b]
+            case Op.FINISH:
+                matches += slots[a]
+            case Op.CLEAR:
+                after[a] = 0
+            case Op.PUT:
+                after[b] += slots[a]
+            case Op.MOVE:
+                after[a] += after[b]
+            case Op.MATCH:
+                matches += after[b]
+            case Op.MOVE_NEW:
+                after[a] += 1
+            case Op.MATCH_NEW:
+                matches += 1
+    return {state: n for state, n in after.items() if n}, matches
+
+
+@pytest.mark.parametrize("semantics", ["SKIP TILL ANY", "SKIP TILL NEXT", "CONTIGUOUS"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["A", "A B C", "A B+ C", "(A+ B)+", "(A | B)+ C?", "(A B | B A)+", "A B !X C", "A{2,3} B*"],
+)
+def test_counts_by_fewer_steps_are_the_same(pattern: str, semantics: str) -> None:
+    if "!" in pattern and semantics == "CONTIGUOUS":
+        return
+    code = code_of(pattern, semantics)
+    cells = {state: 3**state for state in range(2, code.n_states)}  # no two sums are equal
+    n_symbols = code.step.shape[1]
+    for word in range(1 << n_symbols):
+        for begin in (None, 1):
+            steps = steps_of(code, word, begin)
+            fewer = counted(steps)
+            assert carried_out(fewer, cells) == carried_out(steps, cells)
+            assert len(fewer) <= len(steps)
+
+
+def test_a_step_of_a_sequence_is_one_addition() -> None:
+    code = code_of("A B C", "SKIP TILL ANY")
+    (second,) = {int(state) for state in code.step[1] if state >= 0}
+    third = int(code.step[second, 1])
+    assert counted(steps_of(code, 0b001, 1)) == [(Op.MOVE_NEW, second, 0)]
+    assert counted(steps_of(code, 0b010, 1)) == [(Op.MOVE, third, second)]
+    assert counted(steps_of(code, 0b100, 1)) == [(Op.MATCH, 0, third)]
