@@ -15,6 +15,7 @@ from replay.language.bound import CumulateWindows, RowWindows, SessionWindows, T
 from replay.planning import explain
 from replay.planning.named_plans import PREFIX
 from replay.planning.plan import Plan
+from replay.planning.requirements import Aggregation
 from replay.windows.plan import WindowPlan, origin_in_words
 from replay.windows.where import BY_KEY
 
@@ -33,6 +34,8 @@ class FlowPlan:
     """How the operator does it, where that was chosen."""
     tree: str = ""
     """The plan of another engine that does it, as that engine tells it."""
+    aggregation: Aggregation | None = None
+    """Of aggregates over all matches of a strategy."""
 
     @property
     def name(self) -> str:
@@ -136,6 +139,7 @@ def _lines(plan: AnyPlan, actual: Mapping[str, Any] | None) -> list[str]:
             lines = _join_lines(plan)
         case FlowPlan():
             lines = [f"operator  {plan.operator}"]
+            lines += explain.aggregation_lines(plan.aggregation)
             if plan.chosen is not None:
                 lines += _lines(plan.chosen, None)
             for part in plan.inputs:
@@ -152,6 +156,7 @@ def _flow_json(plan: FlowPlan) -> Json:
         own = {**own, "tree": plan.tree}
     return {
         **own,
+        **explain.aggregation_json(plan.aggregation),
         "plan": plan.name,
         "indexes": list(dict.fromkeys(name for part in parts for name in part["indexes"])),
         "operator": plan.operator,

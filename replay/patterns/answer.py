@@ -23,6 +23,7 @@ from replay.patterns.local import Replay
 from replay.patterns.matches import Matches
 from replay.patterns.measures import answer_counts, answer_parts
 from replay.patterns.program import MatchProgram, summed_in_windows, why_made
+from replay.patterns.summing.lanes import lanes_of
 from replay.patterns.trends.algebra import Summing
 from replay.patterns.trends.indexes import told_edges
 from replay.planning.requirements import Aggregation
@@ -112,12 +113,16 @@ class ResultBuilder:
         return fetch_events(self._source, columns, seqs) if kept is None else kept
 
 
+_WAITS = "rows are put in order, or look at their neighbours, before they are matched"
+
+
 def aggregation_of(
-    query: BoundPatternQuery, program: MatchProgram | None = None
+    query: BoundPatternQuery, program: MatchProgram | None = None, *, is_pushed: bool = False
 ) -> Aggregation | None:
     """Return how aggregates over every match of a strategy are found; None where there are none.
 
     ``program`` is what the query was compiled to; None where its matches are made in any case.
+    ``is_pushed``: over rows that other operators push, not those of a stream or a table.
     """
     outer = query.outer
     if outer is None or outer.group_by is None or query.semantics is Semantics.SQL:
@@ -126,12 +131,12 @@ def aggregation_of(
         program = summed_in_windows(query)
     if program is not None and program.sums is not None:
         code, grain = program.strategy, program.sums.grain
+        lanes = lanes_of(query, program, is_pushed=is_pushed)
         if grain is None or code is None:
-            return Aggregation("summed", "", "type")
-        return Aggregation(
-            "summed", "", "event", told_edges(code, grain, program.within, query.symbols)
-        )
-    return Aggregation("enumerated", why_made(query))
+            return Aggregation("summed", "", "type", lanes=lanes)
+        edges = told_edges(code, grain, program.within, query.symbols)
+        return Aggregation("summed", "", "event", edges, lanes)
+    return Aggregation("enumerated", why_made(query) or _WAITS)
 
 
 def wanted_parts(

@@ -11,7 +11,7 @@ from chronicle.words import number_of
 from costmodel.plan_cost import Estimate
 from replay.planning.block_ranges import count_blocks, without
 from replay.planning.plan import Plan, PlanKind, Selectivity, Step
-from replay.planning.requirements import Position
+from replay.planning.requirements import Aggregation, Position
 
 Json = dict[str, Any]
 
@@ -40,7 +40,7 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
             {"symbol": fill.symbol, "before": index, "ranges": _ranges(plan, fill, ~index)}
             for index, fill in _fills(plan)
         ],
-        **_aggregation(plan),
+        **aggregation_json(plan.required.aggregation),
         "stretches": {
             "count": len(plan.stretches),
             "blocks": count_blocks(plan.stretches),
@@ -56,19 +56,18 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
     }
 
 
-def _aggregation(plan: Plan) -> Json:
+def aggregation_json(told: Aggregation | None) -> Json:
     """Return how aggregates over all matches are found, where there are any."""
-    told = plan.required.aggregation
     if told is None:
         return {}
     keys = ("from", "to", "condition", "by")
     edges = [dict(zip(keys, edge, strict=True)) for edge in told.edges]
     found = {"way": told.way, "why": told.why, "grain": told.grain, "edges": edges}
-    return {"aggregation": found}
+    return {"aggregation": {**found, "lanes": told.lanes}}
 
 
-def _aggregation_lines(plan: Plan) -> list[str]:
-    told = plan.required.aggregation
+def aggregation_lines(told: Aggregation | None) -> list[str]:
+    """Return the same for a person to read."""
     if told is None:
         return []
     if told.way == "summed":
@@ -187,7 +186,7 @@ def to_lines(plan: Plan, actual: Mapping[str, Any] | None = None) -> list[str]:
     ``actual`` as in `to_json`; with it, the text says what happened and how far estimates erred.
     """
     lines = [f"plan      {plan.name}", f"because   {plan.reason}", f"pattern   {plan.required}"]
-    lines += _aggregation_lines(plan)
+    lines += aggregation_lines(plan.required.aggregation)
     lines += _position_lines(plan)
     lines += _detail_lines(plan)
     lines.append(f"stretches {_stretches(plan)}")

@@ -45,6 +45,9 @@ class Aggregation:
     edges: tuple[tuple[str | None, str, str, str], ...] = ()
     """Of the grain ``event``: symbol of the row before (None: a match begins), symbol, condition,
     and how the cells that satisfy it are found."""
+    lanes: str | None = None
+    """Where they are summed, by what partial matches are told apart so that some can be left out
+    later: ``one`` (none is), ``starts``, ``entries``, ``panes`` or ``windows``."""
 
 
 @dataclass(frozen=True, slots=True)

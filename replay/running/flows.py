@@ -24,12 +24,12 @@ from replay.joins.run import JoinRun
 from replay.language.bound import Aggregate, BoundPatternQuery, ScalarQuery, WindowAggregation
 from replay.language.required_columns import columns_of_pattern
 from replay.operators.outer_pieces import Alike, Gap, Operator, run_through
-from replay.patterns.answer import ResultBuilder
+from replay.patterns.answer import ResultBuilder, aggregation_of
 from replay.patterns.local import kept_if_small
 from replay.patterns.ordered import OrderedSource
 from replay.patterns.over_filter import ComputedSource, FilteredPattern, columns_read
 from replay.patterns.partition_neighbours import find_beside
-from replay.patterns.program import compile_program
+from replay.patterns.program import compile_program, summed_as_pushed
 from replay.planning.block_ranges import (
     all_blocks,
     count_events,
@@ -37,6 +37,7 @@ from replay.planning.block_ranges import (
     with_rows_before,
 )
 from replay.planning.plan import Plan, PlanKind
+from replay.planning.requirements import Aggregation
 from replay.planning.statistics import IntArray
 from replay.query_plan import AnyPlan, FlowPlan
 from replay.running.scalars import given_by, nothing_of, with_values
@@ -265,6 +266,8 @@ class OperatorFlow:
     """What the operator does, in a few words; None: as the plan of the rows says."""
     chosen: WindowPlan | None = None
     """How it does it, where that was chosen."""
+    pattern: BoundPatternQuery | None = None
+    """The row pattern that it looks for, if it is one."""
 
     @property
     def plan(self) -> AnyPlan | None:
@@ -272,7 +275,14 @@ class OperatorFlow:
         below = self.inner.plan
         if self.name is None or below is None:
             return below
-        return FlowPlan(self.name, (below,), self.chosen)
+        return FlowPlan(self.name, (below,), self.chosen, aggregation=self.aggregation)
+
+    @property
+    def aggregation(self) -> Aggregation | None:
+        """How aggregates over every match of the pattern are found."""
+        if self.pattern is None:
+            return None
+        return aggregation_of(self.pattern, summed_as_pushed(self.pattern), is_pushed=True)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield what the operator makes of the inner rows, asking for no more than it needs."""
@@ -470,6 +480,11 @@ class TablePatternFlow:
     plan: None = None
     _source: TableSource | None = field(default=None, init=False)
     _builder: ResultBuilder | None = field(default=None, init=False)
+
+    @property
+    def aggregation(self) -> Aggregation | None:
+        """How aggregates over every match of the pattern are found."""
+        return aggregation_of(self.statement.plain, self.statement.program)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the answer as they are found."""

@@ -41,7 +41,7 @@ from replay.running.catalog import (
     WithoutEvents,
     catalog_of_store,
 )
-from replay.running.flows import Flow, OperatorFlow, PlannedFlow
+from replay.running.flows import Flow, OperatorFlow, PlannedFlow, TablePatternFlow
 from replay.running.select import Opener
 from replay.running.statement import Parameters, alone, bind_over, parse, prepare
 from replay.windows.forming import TOLD_MAX
@@ -195,13 +195,17 @@ class Run:
 
         Steps of a join's sides are not taken: which sides are looked up is told by what is found.
         """
-        flow = self.flow
+        flow, told = self.flow, None
         while isinstance(flow, OperatorFlow):
+            told = told or flow.aggregation
             flow = flow.inner
         if isinstance(flow, PlannedFlow):
             with suppress(StorageError):  # what cannot be read is for the query to complain of
                 flow.look(seconds_max)
-        return self.flow.plan or FlowPlan("full replay of a table in memory", ())
+        if isinstance(flow, TablePatternFlow):
+            told = flow.aggregation
+        in_memory = FlowPlan("full replay of a table in memory", (), aggregation=told)
+        return self.flow.plan or in_memory
 
     def share(self) -> tuple[int, int]:
         """Return how many blocks were read so far, and of how many, as far as it is known."""

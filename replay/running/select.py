@@ -143,7 +143,7 @@ class Opener:
                         snapshot, self.catalog.source(snapshot), statistics, plan, filtered
                     )
         inner = self._open_relation(query.source, columns_of_query(query), None)
-        return _over("MATCH_RECOGNIZE over a subquery", inner, operators_of(query))
+        return _over("MATCH_RECOGNIZE over a subquery", inner, operators_of(query), query)
 
     def open_statement(self, statement: Statement) -> Flow:
         """Return the matches of a row pattern over a stream."""
@@ -164,13 +164,14 @@ class Opener:
         """Return the matches of a row pattern in windows, which are matched one after the other."""
         if query.source is not None and not isinstance(query.source, StreamRelation):
             inner = self._open_relation(query.source, columns_of_query(query), None)
-            return _over("MATCH_RECOGNIZE in windows of a subquery", inner, operators_of(query))
+            words = "MATCH_RECOGNIZE in windows of a subquery"
+            return _over(words, inner, operators_of(query), query)
         columns = columns_of_query(query)
         snapshot = self.catalog.snapshot(query.stream)
         if snapshot is None:
             stream = StreamRelation(query.stream, (), query.time)
             inner = self._read_table(stream, Reading(columns, time=query.time))
-            return _over("MATCH_RECOGNIZE in windows", inner, matching(query))
+            return _over("MATCH_RECOGNIZE in windows", inner, matching(query), query)
         statistics = statistics_of(snapshot)
         plan = _planned_pattern(query, statistics, self.requested, statistics.parameters)
         operators = matching(query, first=snapshot.t_min)
@@ -330,9 +331,14 @@ def _counted_from(windows: Windows, source: Relation) -> str:
     return "" if origin is None else f", counted from {origin}"
 
 
-def _over(operator: str, inner: Flow, operators: Sequence[Operator]) -> Flow:
+def _over(
+    operator: str,
+    inner: Flow,
+    operators: Sequence[Operator],
+    pattern: BoundPatternQuery | None = None,
+) -> Flow:
     """Return rows that pass through operators, and the plan that says so."""
-    return OperatorFlow(inner, Chain(operators), operator)
+    return OperatorFlow(inner, Chain(operators), operator, pattern=pattern)
 
 
 @lru_cache(STATEMENTS_CACHED)

@@ -95,6 +95,46 @@ def test_explain_tells_how_conditions_are_looked_at(
     assert told["grain"] == ("event" if edges else "type")
 
 
+HOP = f"TABLE(HOP(TABLE s, DESCRIPTOR(t), 2, 4)) {PATTERN.format(by='window_start')}"
+
+
+@pytest.mark.parametrize(
+    ("sql", "lanes"),
+    [
+        (f"SELECT COUNT(*) {OVER_S}", "one"),
+        (f"SELECT COUNT(*) {OVER_S.replace('ANY', 'ANY WITHIN 9')}", "entries"),
+        (f"SELECT SUM(C.x) {OVER_S.replace('ANY', 'ANY WITHIN 9')}", "starts"),
+        (f"SELECT SUM(C.x) FROM {HOP}", "panes"),
+        (f"SELECT SUM(C.x) FROM {HOP.replace('HOP', 'SLIDING').replace('2, 4', '4')}", "panes"),
+        (f"SELECT COUNT(*) FROM {HOP.replace('ANY', 'ANY WITHIN 2')}", "windows"),
+        (f"SELECT COUNT(*) FROM {HOP.replace('D AS', 'D AS x < C.x AND')}", "windows"),
+        (f"SELECT VAR_POP(C.x) {OVER_S}", None),
+    ],
+)
+def test_explain_tells_by_what_matches_are_told_apart(
+    store: chronicle.Store, sql: str, lanes: str | None
+):
+    of_store, of_table = (replay.explain(s, sql).to_dict() for s in (store, {"s": EVENTS}))
+    assert of_store["aggregation"] == of_table["aggregation"]
+    assert of_store["aggregation"]["lanes"] == lanes
+
+
+@pytest.mark.parametrize(
+    ("define", "words"),
+    [
+        ("D AS k = 'd'", "matches   are summed, none of them is made"),
+        ("D AS k = 'd' AND x < C.x AND y > A.y", "matches   are made: conditions behind C read"),
+    ],
+)
+def test_explain_tells_of_matches_over_subqueries(store: chronicle.Store, define: str, words: str):
+    sql = OVER_S.replace("FROM s", "FROM (SELECT t, k, x, y + 1 AS y FROM s)")
+    sql = "SELECT COUNT(*) " + sql.replace("D AS k = 'd'", define)
+    of_store, of_table = (replay.explain(source, sql) for source in (store, {"s": EVENTS}))
+    assert words in str(of_store)
+    assert words in str(of_table)
+    assert of_store.to_dict()["aggregation"] == of_table.to_dict()["aggregation"]
+
+
 def test_explain_says_nothing_of_matches_that_are_the_answer(store: chronicle.Store):
     assert "aggregation" not in replay.explain(store, f"SELECT * {OVER_S}").to_dict()
 
