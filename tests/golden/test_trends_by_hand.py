@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import replay
+from replay.errors import QueryError
 from replay.language import bind, parse_query
 from tests.golden.by_hand import letter, numbers, trace
 from tests.oracles.matcher import match_rows
@@ -135,17 +138,44 @@ def test_counts_of_any_size(pattern: str, count: int) -> None:
     assert row == {"n": str(count), "digits": math.log2(count)}
 
 
-@pytest.mark.parametrize("count", [2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64, 2**64 + 1])
-def test_counts_where_words_end(count: int) -> None:
+WORDS_END = [2**bits + more for bits in (63, 64, 128) for more in (-1, 0, 1)]
+
+
+@pytest.mark.parametrize("within", ["", "WITHIN 10000"])
+@pytest.mark.parametrize("count", [*WORDS_END, 10**76 - 1, 10**76, 10**76 + 1])
+def test_counts_where_words_end(count: int, within: str) -> None:
     # Horner's rule over the bits: a C doubles the runs, which take it or not, an A adds one.
     rows = [v for bit in f"{count:b}" for v in [2] + [1] * int(bit)]
     define = "DEFINE A AS v = 1, C AS v = 2, B AS v = 3"
+    ask = partial(replay.query, {"s": numbers([*rows, 3])})
+    recognize = f"(ORDER BY t PATTERN (A C* B) SEMANTICS SKIP TILL ANY {within} {define})"
+    digits = f"SELECT CAST(COUNT(*) AS VARCHAR) AS n FROM s MATCH_RECOGNIZE {recognize}"
+    assert ask(digits).table.to_pylist() == [{"n": str(count)}]
+    sql = f"SELECT COUNT(*) AS n FROM s MATCH_RECOGNIZE {recognize}"
+    if count < 10**76:
+        assert ask(sql).table.to_pylist() == [{"n": count}]
+    else:
+        with pytest.raises(QueryError, match="77 digits"):
+            ask(sql)
+
+
+def test_groups_by_counts_beyond_64_bits() -> None:
+    # Of n rows each key has 2**n - 1 sets, the empty one is none.
+    sizes = {"a": 64, "b": 63, "c": 130, "d": 2}
+    keys = [key for key, n in sizes.items() for _ in range(n)]
+    table = pa.table({"t": range(len(keys)), "k": keys})
     sql = (
-        "SELECT COUNT(*) AS n FROM s MATCH_RECOGNIZE "
-        f"(ORDER BY t PATTERN (A C* B) SEMANTICS SKIP TILL ANY {define})"
+        "SELECT k FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY t PATTERN (A+) "
+        "SEMANTICS SKIP TILL ANY) GROUP BY k "
     )
-    (row,) = replay.query({"s": numbers([*rows, 3])}, sql).table.to_pylist()
-    assert row == {"n": count}
+    for clauses, expected in (
+        ("ORDER BY COUNT(*) DESC", ["c", "a", "b", "d"]),
+        (f"HAVING COUNT(*) > {2**63 - 1}", ["a", "c"]),
+        (f"HAVING COUNT(*) = {2**64 - 1}", ["a"]),
+        (f"HAVING COUNT(*) < {2**64 - 1} ORDER BY COUNT(*)", ["d", "b"]),
+    ):
+        found = replay.query({"s": table}, sql + clauses).table.column("k").to_pylist()
+        assert found == expected
 
 
 def test_counts_in_windows_that_no_one_could_enumerate() -> None:
@@ -281,6 +311,49 @@ def test_sums_are_those_of_matches_not_of_parts_of_them() -> None:
 def test_sums_of_doubles_are_rounded_once() -> None:
     stream = numbers([0.1, 0.2, 0.3])
     assert aggregate("SUM(S.v), AVG(S.v)", stream, "S", "SKIP TILL ANY", " ") == (0.6, 0.2)
+
+
+SMALL_AND_LARGE = (1e-300, 1e300, -1e300, 0.1, -0.0, 3.5, 1e-300, 2.0**-1074)
+
+
+@pytest.mark.parametrize(
+    ("values", "total", "mean", "least", "most"),
+    [
+        # A row is in half of all sets: 2^(n-1) times the sum of the numbers, over n 2^(n-1).
+        (
+            SMALL_AND_LARGE,
+            float(128 * sum(map(Fraction, SMALL_AND_LARGE))),
+            float(sum(map(Fraction, SMALL_AND_LARGE)) / 8),
+            -1e300,
+            1e300,
+        ),
+        ((-0.0, -0.0), 0.0, 0.0, 0.0, 0.0),
+        ((1e300, math.nan, -1e300), math.nan, math.nan, -1e300, 1e300),
+        ((1.0, math.inf), math.inf, math.inf, 1.0, math.inf),
+        ((1.0, math.inf, -math.inf), math.nan, math.nan, -math.inf, math.inf),
+        ((math.nan,), math.nan, math.nan, None, None),
+    ],
+)
+@pytest.mark.parametrize("source", ["s", "TABLE(HOP(TABLE s, DESCRIPTOR(t), 100, 200, ORIGIN 0))"])
+def test_doubles_of_all_sizes(
+    source: str,
+    values: tuple[float, ...],
+    total: float,
+    mean: float,
+    least: float | None,
+    most: float | None,
+) -> None:
+    by, group = (
+        ("", "") if source == "s" else ("PARTITION BY window_start", "GROUP BY window_start")
+    )
+    sql = (
+        f"SELECT SUM(A.v) AS s, AVG(A.v) AS a, MIN(A.v) AS l, MAX(A.v) AS m FROM {source} "
+        f"MATCH_RECOGNIZE ({by} ORDER BY t PATTERN (A+) SEMANTICS SKIP TILL ANY) {group}"
+    )
+    found = replay.query({"s": numbers(list(values))}, sql).table.to_pylist()
+    assert len(found) == (1 if source == "s" else 2)
+    for row in found:
+        assert str(tuple(row.values())) == str((total, mean, least, most))  # NaN as itself
 
 
 # ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,7 +15,9 @@ import chronicle
 import replay
 from chronicle import StreamSettings
 from replay.errors import NotSupportedError
-from replay.patterns.summing import event_grain
+from replay.patterns.summing import choice, entries, event_grain, operator
+from replay.patterns.summing.lanes import Lanes
+from replay.running import windowed_patterns
 from tests.memory_stream import memory_store
 
 EVENTS = pa.table(
@@ -162,6 +165,89 @@ def by_window(select: str, rest: str = "", windows: str = "TUMBLE(TABLE s, DESCR
         "PARTITION BY window_start, window_end ORDER BY t PATTERN (A B) SEMANTICS SKIP TILL ANY"
     )
     return f"SELECT {select} FROM TABLE({windows}) MATCH_RECOGNIZE ({pattern}) {rest}"
+
+
+WITHIN_NOTHING = "WITHIN 10000"
+ALWAYS = "COALESCE(LAST(t, 1) < t, TRUE)"
+"""Holds of every row, and reads the one before: the grain is event."""
+
+
+@pytest.mark.parametrize("semantics", ["SKIP TILL ANY", "SKIP TILL NEXT", "CONTIGUOUS"])
+@pytest.mark.parametrize("pattern", ["A B C", "A B+ C", "(A | B)+ C?", "A !B C"])
+def test_every_grain_and_lanes_give_the_same(
+    monkeypatch: pytest.MonkeyPatch, pattern: str, semantics: str
+):
+    pattern = pattern.replace("!B ", "") if semantics == "CONTIGUOUS" else pattern
+    random = np.random.default_rng(1)
+    n = 120
+    table = pa.table({"t": range(n), "k": random.integers(0, 4, n), "x": random.random(n)})
+    windows = "TABLE(HOP(TABLE s, DESCRIPTOR(t), 7, 30))"
+
+    def asked(select: str, also: str = "", within: str = "", source: str = "s") -> list[object]:
+        names = [(k, name) for k, name in enumerate("ABC") if name in pattern]
+        define = ", ".join(f"{name} AS k = {k} {also}" for k, name in names)
+        by, group = "", ""
+        if source != "s":
+            by, group = "PARTITION BY window_start", "GROUP BY window_start"
+        sql = (
+            f"SELECT CAST(COUNT(*) AS VARCHAR) AS n, {select} FROM {source} MATCH_RECOGNIZE ({by} "
+            f"ORDER BY t PATTERN ({pattern}) SEMANTICS {semantics} {within} "
+            f"SUBSET U = (A, C) DEFINE {define}) {group}"
+        )
+        return replay.query({"s": table}, sql).table.to_pylist()
+
+    for select in ("1 AS one", "SUM(U.x) AS s, MAX(C.x) AS m"):
+        in_one = asked(select)
+        assert asked(select, f"AND {ALWAYS}") == in_one
+        # Of counts by entries, of others by starts.
+        assert asked(select, within=WITHIN_NOTHING) == in_one
+        assert asked(select, f"AND {ALWAYS}", WITHIN_NOTHING) == in_one
+        by_panes = asked(select, source=windows)
+        assert len(by_panes) > 3
+        assert asked(select, f"AND {ALWAYS}", source=windows) == by_panes
+        with monkeypatch.context() as patched:
+            patched.setattr(windowed_patterns, "lanes_of", lambda *_: Lanes.WINDOWS)
+            assert asked(select, source=windows) == by_panes
+            patched.setattr(choice, "lanes_of", lambda *_: Lanes.STARTS)
+            assert asked(select, within=WITHIN_NOTHING) == in_one
+
+
+@pytest.mark.parametrize("by", ["", ", x"])
+@pytest.mark.parametrize("within", ["", "WITHIN 1000"])
+def test_too_many_matches_to_be_told_are_an_error(
+    monkeypatch: pytest.MonkeyPatch, within: str, by: str
+):
+    for module in (operator, entries):
+        monkeypatch.setattr(module, "WORDS_MAX", 4)
+    table = pa.table({"t": range(300), "x": [1] * 300})
+    recognize = (
+        f"(PARTITION BY {by.removeprefix(', ')} " if by else "(",
+        f"ORDER BY t PATTERN (A+) SEMANTICS SKIP TILL ANY {within})",
+    )
+    with pytest.raises(replay.QueryError, match=r"narrow the conditions, or add WITHIN"):
+        replay.query({"s": table}, f"SELECT COUNT(*) FROM s MATCH_RECOGNIZE {''.join(recognize)}")
+    windows = "TABLE(HOP(TABLE s, DESCRIPTOR(t), 10, 1000))"
+    in_windows = f"(PARTITION BY window_start{by} {recognize[1]}"
+    with pytest.raises(replay.QueryError, match=r"narrow the conditions, or add WITHIN"):
+        replay.query({"s": table}, f"SELECT COUNT(*) FROM {windows} MATCH_RECOGNIZE {in_windows}")
+
+
+@pytest.mark.parametrize("define", ["B AS t % 2 = 0", "B AS t > LAST(t, 1)"])
+def test_windows_hold_their_panes_and_nothing_of_those_before(define: str):
+    # Ten rows in a window, four of each key, which does not come again.
+    sql = (
+        "SELECT window_end AS w, COUNT(*) AS n, SUM(A.t) AS s FROM "
+        "TABLE(HOP(TABLE s, DESCRIPTOR(t), 2, 10)) MATCH_RECOGNIZE (PARTITION BY window_start, "
+        "window_end, k ORDER BY t PATTERN (A B+) SEMANTICS SKIP TILL ANY "
+        f"DEFINE {define}) GROUP BY window_end"
+    )
+    flow = replay.online(sql, pa.schema([("t", pa.int64()), ("k", pa.int64())]), time="t")
+    sizes = []
+    for first in range(0, 12_000, 2_000):
+        times = np.arange(first, first + 2_000)
+        assert flow.push(pa.table({"t": times, "k": times // 4})).num_rows > 900
+        sizes.append(len(flow.snapshot()))
+    assert max(sizes[2:]) <= 1.1 * sizes[1]
 
 
 def test_groups_of_a_window_go_out_when_it_is_over():
