@@ -7,7 +7,7 @@ values as PREV reads.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,10 @@ Words = npt.NDArray[np.uint64]
 
 FOUND_MIN = 1 << 10
 """Situations for which there is room at first."""
+
+
+TABLE_MAX: Final = 1 << 18
+"""Whole numbers from the least to the greatest of which a table is kept."""
 
 
 class Situations(NamedTuple):
@@ -64,6 +68,45 @@ class Derived(NamedTuple):
     situations: Situations
 
 
+class NumberTable:
+    """Numbers of whole numbers that lie close together: of each between the least and greatest."""
+
+    def __init__(self) -> None:
+        self._low, self._table = 0, np.zeros(0, np.int64)
+
+    def numbers(self, values: Ints) -> Ints | None:
+        """Return the number of each value; None if one of them has none."""
+        if not self._has_place(int(values.min()), int(values.max())):
+            return None
+        found: Ints = self._table[np.subtract(values, self._low, dtype=np.int64)]
+        return found if found.min() >= 0 else None
+
+    def enter(self, values: Ints, numbers: Ints) -> None:
+        """Keep the numbers of values, if all that are kept lie close together."""
+        low, high = int(values.min()), int(values.max())
+        if not self._has_place(low, high):
+            if len(self._table):
+                low, high = min(low, self._low), max(high, self._low + len(self._table) - 1)
+            if high - low >= TABLE_MAX:
+                return
+            # Twice as long each time, so that few are copied however they grow.
+            before, table = self._table, np.full(2 * (high - low + 1), -1)
+            table[self._low - low :][: len(before)] = before
+            self._low, self._table = low, table
+        self._table[np.subtract(values, self._low, dtype=np.int64)] = numbers
+
+    def _has_place(self, low: int, high: int) -> bool:
+        return self._low <= low and high < self._low + len(self._table)
+
+
+def _whole_numbers(keys: pa.Table) -> Ints | None:
+    """Return the values of a single column of whole numbers without NULL; None of others."""
+    column = keys.column(0)
+    if keys.num_columns > 1 or column.null_count or not pa.types.is_signed_integer(column.type):
+        return None
+    return np.asarray(column.to_numpy())
+
+
 class Partitions:
     """Numbers of partitions, by the values of their columns.
 
@@ -74,6 +117,7 @@ class Partitions:
         self._names = names
         self._keys = HeldRows(schema.empty_table().select(names), 0)
         self._numbers: dict[tuple[Any, ...], int] = {} if names else {(): 0}
+        self._table = NumberTable()
 
     @property
     def keys(self) -> pa.Table:
@@ -90,6 +134,16 @@ class Partitions:
         if not self._names:
             return np.zeros(0, np.int64)
         keys = events.select(self._names)
+        values = _whole_numbers(keys)
+        found = None if values is None else self._table.numbers(values)
+        if found is None:
+            found = self._looked_up(keys)
+            if values is not None:
+                self._table.enter(values, found)
+        return found
+
+    def _looked_up(self, keys: pa.Table) -> Ints:
+        """Return the number of the partition of each row, new ones among them."""
         groups = group_keys(Columns(keys), keys, self._names)
         known = self._numbers
         numbers = np.array([known.get(key, -1) for key in groups.keys], np.int64)
@@ -112,7 +166,7 @@ class Partitions:
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
         self._keys.take_over(state["keys"])
-        keys = self.keys
+        keys, self._table = self.keys, NumberTable()
         if self._names:
             groups = group_keys(Columns(keys), keys, self._names)
             self._numbers = {groups.keys[code]: i for i, code in enumerate(groups.codes.tolist())}
