@@ -1,7 +1,6 @@
 """Temporal patterns over situations: against a scan, DuckDB, pandas, and against themselves.
 
-Goals S1 to S10 of situations, but for Esper (S2) and threads (S9). Times are those of all the
-process' threads.
+Goals S1 to S10 of situations, but for Esper (S2). Times are those of all the process' threads.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
 from pathlib import Path
-from time import perf_counter, process_time
+from statistics import median
+from time import perf_counter, process_time, thread_time
 from typing import Any
 from unittest.mock import patch
 
@@ -43,7 +43,7 @@ from replay.language.bound import BoundSelect, SituationRelation
 from replay.situations import matching
 from replay.situations.detection import OPEN
 
-PARTS = ("scan", "others", "windows", "many", "orders", "index", "slow", "online")
+PARTS = ("scan", "others", "windows", "many", "orders", "index", "slow", "threads", "online")
 N_CARS = 1_000
 FINAL = traffic.AGGRESSIVE.format(source="cars", more="EMIT FINAL")
 EARLY = traffic.AGGRESSIVE.format(source="cars", more="")
@@ -347,6 +347,45 @@ def slow(folder: Path, rounds: int) -> Measured:
     return Measured("S8: a slow signal", seen, timings)
 
 
+def threads(store: Store, cars: pa.Table, rounds: int) -> Measured:
+    """S9: how much faster two threads can be, by processor time, of a replay and of pushes.
+
+    Threads of a replay read and decode ahead of the one that answers, so with a processor each it
+    takes as long as they or that one. Of a push threads could share no more than what grows with
+    its rows: the rest is Python, which one thread at a time runs.
+    """
+    seen = {}
+    whole = EARLY.replace("PARTITION BY car ", "")
+    for name, sql in {"by car": EARLY, "all cars as one": whole}.items():
+        times = []
+        for _ in range(rounds + 1):
+            forget()
+            began = process_time(), thread_time()
+            replay.query(store, sql, plan="full")
+            times.append((process_time() - began[0], thread_time() - began[1]))
+        total, own = (median(each) for each in zip(*times[1:], strict=True))
+        seen[f"replay {name}, two threads over one (1.6)"] = total / max(own, total - own)
+    sizes = (1, 1_000, 8_192, 32_768, 131_072)
+    pushes = {size: _push_s(cars, size) for size in sizes}
+    each = (pushes[sizes[-1]] - pushes[sizes[-2]]) / (sizes[-1] - sizes[-2])
+    for size, took in pushes.items():
+        seen[f"ms a push of {size:,}"] = 1e3 * took
+        seen[f"push of {size:,}, two threads over one at most"] = took / (took - each * size / 2)
+    return Measured("S9: two threads", seen)
+
+
+def _push_s(cars: pa.Table, size: int) -> float:
+    """Return the median of the processor's time of pushes of so many rows, behind 100 seconds."""
+    flow, taken = replay.online(EARLY, cars.schema, time="t"), []
+    flow.push(cars.slice(0, 100 * N_CARS))
+    for first in range(100 * N_CARS, min(cars.num_rows, 100 * N_CARS + 300 * size) - size, size):
+        rows = cars.slice(first, size)
+        began = thread_time()
+        flow.push(rows)
+        taken.append(thread_time() - began)
+    return median(taken)
+
+
 def online(cars: pa.Table) -> Measured:
     """S10: pushes of a thousand events, and of one with `advance`."""
     rows = cars.slice(0, min(cars.num_rows, 500_000))
@@ -390,6 +429,7 @@ def main(arguments: list[str] | None = None) -> None:
         "orders": lambda: orders(options.switching // 5, rounds),
         "index": lambda: index(store, rounds),
         "slow": lambda: slow(options.stores, rounds),
+        "threads": lambda: threads(store, cars, rounds),
         "online": lambda: online(cars),
     }
     unknown = sorted(set(wanted) - run.keys())
