@@ -156,7 +156,7 @@ class Partitions:
                 numbers[code] = known.setdefault(groups.keys[code], len(known))
                 if len(known) > before + len(new):
                     new.append(row)
-            self._keys.append(keys.take(new))
+            self._keys.append(decoded(keys).take(new))
         return np.asarray(numbers[groups.codes])
 
     def state(self) -> State:

@@ -158,7 +158,7 @@ class Returns:
             if n > len(self._last):
                 self._last = np.concatenate([self._last, np.full(2 * n - len(self._last), -1)])
         kernels.link_rows(partitions, self._first_held + self._rows.n_rows, self._last, before)
-        values = events.select(self._names)
+        values = decoded(events.select(self._names))  # dictionaries are taken from more slowly
         if len(held) < events.num_rows:
             values = values.take(pa.array(held))
         self._rows.append(values, first_seq + held, rows.times[held], before)
