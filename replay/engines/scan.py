@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,10 @@ FEW_EVENTS = 1 << 12
 """Events of the first unit where a LIMIT may have enough soon; each next one has twice as many."""
 
 
+Computed = Callable[[pa.Table, Faults], pa.Table]
+"""Gives rows with more columns, and counts the faults of computing them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What is read of a source."""
@@ -46,6 +50,8 @@ class Reading:
     """Whether whoever asks may soon have enough."""
     encoded: bool = False
     """Whether strings stay dictionary-encoded, as whoever groups by them wants them."""
+    computed: Computed | None = None
+    """Adds columns, told by each row alone, in the threads that read; only without ``where``."""
 
     @property
     def first_columns(self) -> list[str]:
@@ -140,10 +146,11 @@ class Scan:
         """Read what the condition names, and the rest only of blocks where it holds."""
         where, columns = self._reading.where, list(self._reading.columns)
         first = self._source.read_blocks(unit, self._reading.first_columns)
-        n_rows = self._count(unit)
+        n_rows, faults = self._count(unit), Faults()
         if where is None:
-            return _Read(self._given(first), n_rows, 0)
-        faults = Faults()
+            table, computed = self._given(first), self._reading.computed
+            table = table if computed is None else computed(table, faults)
+            return _Read(table, n_rows, faults.count)
         rows = np.flatnonzero(truths(where, Rows(first, n_rows), faults))
         late = [name for name in columns if name not in first.column_names]
         known = first.select([name for name in columns if name not in late])

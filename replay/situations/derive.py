@@ -7,6 +7,7 @@ values as PREV reads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,11 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.time import to_int64
-from replay.engines.scan import decoded
+from replay.engines.scan import Computed, decoded
 from replay.expressions.columns import Columns
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
-from replay.language.bound import SituationRelation, attributes
+from replay.language.bound import Expression, SituationRelation, attributes
 from replay.operators.outer_pieces import Alike, Gap
 from replay.operators.packing import State
 from replay.operators.partition_keys import group_keys
@@ -34,6 +35,9 @@ Words = npt.NDArray[np.uint64]
 FOUND_MIN = 1 << 10
 """Situations for which there is room at first."""
 
+
+WORDS: Final = "\0words"
+"""Name of a column, one that no stream has: which conditions are true of each row, a bit each."""
 
 TABLE_MAX: Final = 1 << 18
 """Whole numbers from the least to the greatest of which a table is kept."""
@@ -172,16 +176,36 @@ class Partitions:
             self._numbers = {groups.keys[code]: i for i, code in enumerate(groups.codes.tolist())}
 
 
+def adding_words(query: SituationRelation) -> Computed | None:
+    """Return what adds `WORDS` to rows; None where PREV asks for rows before them."""
+    conditions = [situation.condition for situation in query.situations]
+    if any(part.offset for condition in conditions for part in attributes(condition)):
+        return None
+
+    def add(events: pa.Table, faults: Faults) -> pa.Table:
+        words = words_of(conditions, Columns(events), faults)
+        return events.append_column(WORDS, pa.array(words))
+
+    return add
+
+
+def words_of(conditions: Sequence[Expression], source: Columns, faults: Faults) -> Words:
+    """Return which conditions are true of each row, a bit each; equal ones are looked at once."""
+    words = np.zeros(source.n_rows, np.uint64)
+    for condition in dict.fromkeys(conditions):
+        bits = sum(1 << name for name, of in enumerate(conditions) if of == condition)
+        kernels.set_bits(truths(condition, source, faults), np.uint64(bits), words)
+    return words
+
+
 class Deriver:
     """Finds the situations of each condition, batch by batch."""
 
     def __init__(self, query: SituationRelation, schema: pa.Schema, faults: Faults) -> None:
         self._query = query
         self._faults = faults
-        conditions = [situation.condition for situation in query.situations]
-        self._distinct = list(dict.fromkeys(conditions))
-        self._places = [self._distinct.index(condition) for condition in conditions]
-        read = {part for condition in self._distinct for part in attributes(condition)}
+        self._conditions = conditions = [situation.condition for situation in query.situations]
+        read = {part for condition in conditions for part in attributes(condition)}
         names = {part.name for part in read}
         self._names = [name for name in schema.names if name in names] or schema.names[:1]
         offsets = sorted({part.offset for part in read} - {0})
@@ -219,7 +243,10 @@ class Deriver:
         time = self._query.source_time.name
         times = np.asarray(to_int64(events.column(time), name=time).to_numpy())
         partitions = self._number(events)
-        words = self._words(events.select(self._names), partitions)
+        if WORDS in events.column_names:
+            words = np.array(events.column(WORDS))  # kernels are compiled for arrays of their own
+        else:
+            words = self._words(events.select(self._names), partitions)
         situations = self._derive(kernels.Rows(partitions, times, words))
         self.n_rows += events.num_rows
         return Derived(partitions, times, words, situations)
@@ -268,16 +295,13 @@ class Deriver:
         if self._before is not None:
             whose = partitions if len(partitions) else np.zeros(events.num_rows, np.int64)
             source = self._before.columns(decoded(events), whose, self.n_rows)
-        words = np.zeros(events.num_rows, np.uint64)
-        for place, condition in enumerate(self._distinct):
-            bits = sum(1 << name for name, of in enumerate(self._places) if of == place)
-            kernels.set_bits(truths(condition, source, self._faults), np.uint64(bits), words)
-        return words
+        return words_of(self._conditions, source, self._faults)
 
     def truths_of(self, source: Columns) -> Bools:
         """Return which conditions are true of some rows, shape (rows, situations)."""
-        distinct = [truths(condition, source, self._faults) for condition in self._distinct]
-        return np.stack([distinct[place] for place in self._places], axis=1)
+        words = words_of(self._conditions, source, self._faults)
+        bits = np.arange(len(self._conditions), dtype=np.uint64)
+        return (words[:, None] >> bits & np.uint64(1)).astype(np.bool_)
 
     # -----------------------------------------------------------------------------------------
     # Situations

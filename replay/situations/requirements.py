@@ -65,8 +65,11 @@ class Situations:
 
     def reading(self, query: SituationQuery) -> Reading:
         """Return which columns of the events are read."""
+        from replay.situations.derive import adding_words  # no other query needs it
+
         columns, time = columns_of_situations(query.relation), query.relation.source.time
-        return Reading(columns, time=time, encoded=True)
+        computed = adding_words(query.relation)
+        return Reading(columns, time=time, encoded=True, computed=computed)
 
     def operators(self, query: SituationQuery) -> list[Operator]:
         """Return new operators that the events pass through."""

@@ -117,6 +117,17 @@ def test_strings_are_strings_whatever_blocks_they_stand_in(tmp_path: Path) -> No
         assert table.schema.types[:3] == [pa.string()] * 3
 
 
+def test_faults_of_conditions_are_counted_once_whoever_looks_at_them(store: Store) -> None:
+    n_zero = sum(row["x"] == 0 for row in rows(history()))
+    sql = "FROM s {} DEFINE A AS CAST(12 / CAST(x AS BIGINT) AS DOUBLE) > 3 EMIT FINAL"
+    whole = replay.query(store, sql.format(""), plan="full")
+    memory = replay.query({"s": history()}, sql.format("ORDER BY t"))
+    online = replay.online(sql.format(""), history().schema, time="t")
+    pieces = [online.push(history()), online.finish()]
+    assert whole.actual.faults == memory.actual.faults == online.n_faults == n_zero > 0
+    assert rows(whole.table) == rows(memory.table) == rows(pa.concat_tables(pieces)) != []
+
+
 def test_limit_reads_little(tmp_path: Path) -> None:
     store, n = create_store(tmp_path / "store"), 400_000
     events = pa.table({"t": range(n), "b": [t % 5 for t in range(n)]})
