@@ -104,6 +104,15 @@ RETURNED: dict[str, Callable[[Rows], Any]] = {
     "COUNT(DISTINCT {}.k)": lambda rows: len({row["k"] for row in rows} - {None}),
 }
 
+FILTERS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "f": lambda row: row["f"] is True,
+    "v > 1": lambda row: row["v"] > 1,
+    "x IS NOT NULL": lambda row: row["x"] is not None,
+    "k = 'a'": lambda row: row["k"] == "a",
+    "t > 60 AND v <> 3": lambda row: row["t"] > 60 and row["v"] != 3,
+}
+"""Conditions on the events of a source, and whether one passes."""
+
 # ---------------------------------------------------------------------------------------------
 # Questions
 
@@ -214,6 +223,27 @@ def _term(random: Random, left: int, right: int, relations: frozenset[str]) -> s
     if random.random() < 0.7:
         return f"{LABELS[left]} {';'.join(words)} {LABELS[right]}"
     return "; ".join(f"{LABELS[left]} {word} {LABELS[right]}" for word in words)
+
+
+def some_wanted(
+    random: Random, asked: SituationQuestion
+) -> tuple[str, Callable[[tuple[Any, ...]], bool]]:
+    """Return a condition on the rows of the answer, and which of them satisfy it."""
+    n = len(asked.question.names)
+    time, place = random.randint(0, 300), random.randrange(n)
+    start = 2 * (place - n) - 1
+    wanted: list[tuple[str, Callable[[tuple[Any, ...]], bool]]] = [
+        (f"{LABELS[place]}_start > {time}", lambda row: row[start] > time),
+        (f"{LABELS[place]}_start < {time}", lambda row: row[start] < time),
+        (f"detection_time >= {time}", lambda row: row[-1] >= time),
+        (f"detection_time < {time}", lambda row: row[-1] < time),
+    ]
+    if asked.by_key:
+        wanted.append(("k = 'a'", lambda row: row[0] == "a"))
+        wanted.append(
+            (f"k = 'b' AND A_start > {time}", lambda r: r[0] == "b" and r[-2 * n - 1] > time)
+        )
+    return random.choice(wanted)
 
 
 # ---------------------------------------------------------------------------------------------

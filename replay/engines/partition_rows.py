@@ -31,6 +31,9 @@ from replay.engines.scan import decoded
 from replay.engines.source import FETCH_BLOCKS, EventSource, fetch_events, seqs_of_blocks
 from replay.engines.statistics import SnapshotStatistics
 from replay.expressions.columns import Columns, to_plain
+from replay.expressions.evaluate import truths
+from replay.expressions.scalars import Faults
+from replay.language.bound import Expression, attributes
 from replay.limits import check_limits
 from replay.operators.partition_keys import Key, group_keys
 from replay.planning.ascending import count_on
@@ -180,7 +183,7 @@ class NeighbourCosts:
         asking_s = lookup_cost(read, several_keys, self.weights, keyed=False)
         return float(asking_s[0]) + KEY_S * n_keys
 
-    def why_not(self, n_blocks: int, spent_s: float, key: str, *, is_indexed: bool) -> str:
+    def why_not(self, n_blocks: int, spent_s: float, key: str | None, *, is_indexed: bool) -> str:
         """Return why everything is replayed instead, in one sentence.
 
         ``n_blocks`` beside those replayed were looked at, and to find and read rows beside takes
@@ -197,27 +200,35 @@ class NeighbourCosts:
         )
 
 
-def index_of(column: str, statistics: SnapshotStatistics) -> Index | None:
+def index_of(column: str | None, statistics: SnapshotStatistics) -> Index | None:
     """Return the index of a column; None if there is none."""
-    return statistics.indexes.index(column) if column in statistics.indexed else None
+    if column is None or column not in statistics.indexed:
+        return None
+    return statistics.indexes.index(column)
 
 
 class PartitionRows:
     """The rows of some keys, as far as they are known by now.
 
     Keys are numbered as they come (`number`); ``stretches`` are blocks, shape (n, 2), in which all
-    rows of the keys are known (`know`).
+    rows of the keys are known (`know`). Without a ``column`` all rows are of one key; rows that do
+    not pass ``where`` are of none.
     """
 
     def __init__(
         self,
         source: EventSource,
-        column: str,
+        column: str | None,
         stretches: IntArray,
         index: Index | None,
         costs: NeighbourCosts,
+        where: Expression | None = None,
     ) -> None:
         self._source, self._column, self._stretches = source, column, stretches
+        self._names = () if column is None else (column,)
+        self._where = where
+        self.columns = sorted({*self._names, *(part.name for part in attributes(where))})
+        """Those that `number` reads."""
         self._numbers: dict[Key, int] = {}
         self._stripe = source.n_events + 1
         self._known: IntArray = np.empty(0, np.int64)
@@ -237,11 +248,21 @@ class PartitionRows:
         return len(self._numbers)
 
     def number(self, table: pa.Table) -> IntArray:
-        """Return the number of each row's key, a new one for a new key."""
-        groups = group_keys(Columns(table), table, (self._column,))
+        """Return the number of each row's key, a new one for a new key; `NO_KEY`: it has none."""
+        return self._passing(self.number_keys(table), table)
+
+    def number_keys(self, table: pa.Table) -> IntArray:
+        """Return the number of each key, a new one for a new key."""
+        groups = group_keys(Columns(table), table, self._names)
         known = self._numbers
         numbers = [known.setdefault(key, len(known)) for key in groups.keys]
         return np.array(numbers, np.int64)[groups.codes]
+
+    def _passing(self, numbers: IntArray, table: pa.Table) -> IntArray:
+        """Return the numbers of rows' keys, `NO_KEY` of rows that do not pass."""
+        if self._where is None:
+            return numbers
+        return np.where(truths(self._where, Columns(table), Faults()), numbers, NO_KEY)
 
     def know(self, key: IntArray, seq: IntArray) -> None:
         """Take in rows not known before."""
@@ -289,7 +310,7 @@ class PartitionRows:
         work = ExecutionStats(n_blocks=n_blocks, n_entries=self.n_entries_read)
         if rows is not None:
             work += bytes_of(snapshot, ranges_of(of_rows), columns)
-        work += bytes_of(snapshot, ranges_of(walked), [self._column])
+        work += bytes_of(snapshot, ranges_of(walked), self.columns)
         n_bytes = self.n_bytes_read
         read = BlocksRead(snapshot, ranges_of(walked | of_rows), n_blocks)
         return work + ExecutionStats(byte_counters=(lambda: n_bytes,), reads=(read,)), n_blocks
@@ -307,6 +328,8 @@ class PartitionRows:
         Most keys beside a stretch are not in it: they are told by one look into a table of those
         that are, without a name for each.
         """
+        if self._column is None:
+            return self.number(table)
         column = table.column(self._column).combine_chunks()
         is_text = pa.types.is_dictionary(column.type) or pa.types.is_string(column.type)
         plain = None if is_text else to_plain(column)
@@ -316,8 +339,8 @@ class PartitionRows:
             names = [name for (name,) in self._numbers]
             self._keys = pa.array(names, pa.string() if plain is None else plain.type)
         if plain is None:
-            return find_texts(table, self._column, self._keys)
-        return find_keys(plain, self._keys)
+            return self._passing(find_texts(table, self._column, self._keys), table)
+        return self._passing(find_keys(plain, self._keys), table)
 
     def _reach(self, wanted: Wanted) -> tuple[IntArray, IntArray]:
         bases, n_events = self._source.bases, self._source.n_events
@@ -338,7 +361,7 @@ class PartitionRows:
         """Read the keys of blocks, and keep the rows of those wanted."""
         is_wanted = self._is_wanted(wanted)
         seq, at = seqs_of_blocks(blocks, self._source.bases), 0
-        for table in self.tables(blocks, [self._column]):
+        for table in self.tables(blocks, self.columns):
             numbers = self._number_known(table)
             here = seq[at : at + table.num_rows]
             known = np.flatnonzero((numbers != NO_KEY) & (numbers < len(is_wanted)))
@@ -370,7 +393,7 @@ class PartitionRows:
         self.spent_s += index_s
         if self.index.holds_objects:
             found = [self.index.lookup(ranges, with_objects=True)]
-            numbers = [self.number(pa.table({self._column: found[0].objects}))]
+            numbers = [self.number_keys(pa.table({self._column: found[0].objects}))]
         else:  # rows of several keys could not be told apart
             found = [self.index.lookup(KeyRanges.of([KeyRange(v, v)])) for v in plain]
             numbers = [np.full(len(each.seq), key) for key, each in zip(values, found, strict=True)]
@@ -378,7 +401,12 @@ class PartitionRows:
         self.n_bytes_read += sum(each.n_bytes_read for each in found)
         self._is_complete[list(values)] = True
         self._known = self._known[~self._is_complete[self._known // self._stripe]]
-        self.know(np.concatenate(numbers), np.concatenate([each.seq for each in found]))
+        seq, key = np.concatenate([each.seq for each in found]), np.concatenate(numbers)
+        if self._where is not None:
+            order = np.argsort(seq)
+            seq, key = seq[order], key[order]
+            key = self._passing(key, fetch_events(self._source, self.columns, seq))
+        self.know(key[key != NO_KEY], seq[key != NO_KEY])
         return True
 
     def _is_wanted(self, wanted: Wanted) -> BoolArray:
@@ -389,14 +417,19 @@ class PartitionRows:
 
 
 class RowsBefore:
-    """Finds the last rows of partitions before some block, and counts what that took."""
+    """Finds the last rows of partitions that pass before some block, and counts what it took."""
 
     def __init__(
-        self, snapshot: Snapshot, statistics: SnapshotStatistics, plan: Plan, columns: Sequence[str]
+        self,
+        snapshot: Snapshot,
+        statistics: SnapshotStatistics,
+        plan: Plan,
+        columns: Sequence[str],
+        where: Expression | None,
     ) -> None:
         assert plan.required.row_before_by is not None
         self._snapshot, self._columns = snapshot, list(columns)
-        self._column = plan.required.row_before_by
+        self._column, self._where = plan.required.row_before_by, where
         self._index = index_of(self._column, statistics)
         self._plan = plan
         self.work = ExecutionStats()
@@ -409,9 +442,9 @@ class RowsBefore:
         costs = NeighbourCosts.of(
             plan.features, plan.weights, at, snapshot.bases, is_adaptive=False
         )
-        search = PartitionRows(snapshot, self._column, at, self._index, costs)
+        search = PartitionRows(snapshot, self._column, at, self._index, costs, self._where)
         wanted = Wanted(
-            search.number(keys),
+            search.number_keys(keys),
             np.arange(n),
             np.ones(n, np.int64),
             np.zeros(n, np.bool_),

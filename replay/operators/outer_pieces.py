@@ -91,6 +91,12 @@ class Gap(NamedTuple):
     """The time of the last: no row to come is before it."""
     rows_before: RowsBefore | None = None
     """Finds rows left out that are asked for; None: none is."""
+    rows_beside: pa.Table | None = None
+    """The last rows left out of each partition, as many as are looked at, in the order of the
+    stream; None: it is not known which they are."""
+    last_time: Callable[[], int | None] | None = None
+    """Gives the time of the last row from here on that is no row of the stream alone: of one that
+    passes a filter; None: all pass."""
 
 
 AggregateRanges = Callable[[tuple[Aggregate, ...], IntArray, IntArray, IntArray], pa.Table]

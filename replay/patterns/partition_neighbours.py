@@ -9,19 +9,36 @@ the key's index.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from chronicle import Snapshot
 from replay.engines.execution_stats import ExecutionStats
-from replay.engines.key_filter import KeyFilter
+from replay.engines.key_filter import NO_KEY, KeyFilter
 from replay.engines.partition_rows import Beside, NeighbourCosts, PartitionRows, Wanted, index_of
 from replay.engines.scan import blocks_of
 from replay.engines.source import EventSource, seqs_of_blocks
 from replay.engines.statistics import SnapshotStatistics
-from replay.patterns.program import MatchProgram
+from replay.language.bound import Expression
 from replay.planning.key_join import in_order_of_keys
 from replay.planning.plan import Plan
 from replay.planning.statistics import BoolArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What is looked at beside rows that are replayed."""
+
+    key: str | None
+    """The column in which rows agree with those they stand beside; None: all do."""
+    beside: tuple[int, int]
+    """How many rows before and behind each."""
+    columns: Sequence[str]
+    """What is read of them."""
+    where: Expression | None = None
+    """Which rows count; None: all."""
 
 
 def split_by_stretch(
@@ -76,7 +93,7 @@ def split_by_stretch(
 def find_beside(
     snapshot: Snapshot,
     source: EventSource,
-    program: MatchProgram,
+    looks: Looks,
     plan: Plan,
     statistics: SnapshotStatistics,
     stretches: IntArray,
@@ -90,8 +107,8 @@ def find_beside(
 
     Parameters
     ----------
-    program
-        A query partitioned by the stream's key column alone, with PREV, NEXT, ``^`` or ``$``.
+    looks
+        What is looked at.
     stretches
         Blocks replayed, shape (n, 2).
     keys
@@ -100,15 +117,15 @@ def find_beside(
     if plan.features is None:  # where nothing was weighed, no block is left
         assert not len(stretches)
         return Beside.of(*np.empty((2, 0), np.int64)), ExecutionStats()
-    (column,) = program.partition_by
     base = statistics.leaves.base
     costs = NeighbourCosts.of(plan.features, plan.weights, stretches, base, is_adaptive=is_adaptive)
-    search = PartitionRows(source, column, stretches, index_of(column, statistics), costs)
-    rows = _find(search, source, program, column, stretches, keys)
-    work, n_blocks = search.work(snapshot, rows, program.columns)
+    index = index_of(looks.key, statistics)
+    search = PartitionRows(source, looks.key, stretches, index, costs, looks.where)
+    rows = _find(search, source, looks.beside, stretches, keys)
+    work, n_blocks = search.work(snapshot, rows, looks.columns)
     if rows is None or search.spent_s > costs.left_s:
-        is_indexed = search.index is not None
-        switched = costs.why_not(n_blocks, search.spent_s, column, is_indexed=is_indexed)
+        is_indexed = search.index is not None or looks.key is None
+        switched = costs.why_not(n_blocks, search.spent_s, looks.key, is_indexed=is_indexed)
         return None, work + ExecutionStats(switched=switched)
     return rows, work
 
@@ -116,8 +133,7 @@ def find_beside(
 def _find(
     search: PartitionRows,
     source: EventSource,
-    program: MatchProgram,
-    column: str,
+    looks: tuple[int, int],
     stretches: IntArray,
     keys: KeyFilter | None,
 ) -> Beside | None:
@@ -126,7 +142,7 @@ def _find(
     search.spent_s = costs.key_block_s * int(np.count_nonzero(search.is_known))
     if search.spent_s > costs.risk_s:
         return None
-    beside, wanted = _in_stretches(search, source, program, column, stretches, keys)
+    beside, wanted = _in_stretches(search, source, looks, stretches, keys)
     further = search.find(wanted)
     return None if further is None else Beside.union((beside, further))
 
@@ -134,13 +150,12 @@ def _find(
 def _in_stretches(
     search: PartitionRows,
     source: EventSource,
-    program: MatchProgram,
-    column: str,
+    looks: tuple[int, int],
     stretches: IntArray,
     keys: KeyFilter | None,
 ) -> tuple[Beside, Wanted]:
     """Read the keys of the stretches; return the neighbours there, and what is sought."""
-    columns = [column] if keys is None else sorted({column, *keys.columns})
+    columns = search.columns if keys is None else sorted({*search.columns, *keys.columns})
     blocks = blocks_of(stretches)
     seq = seqs_of_blocks(blocks, source.bases)
     numbers, replayed = [], []
@@ -153,7 +168,7 @@ def _in_stretches(
         at += table.num_rows
     key = np.concatenate([np.empty(0, np.int64), *numbers])
     is_replayed: BoolArray | None = None
-    places = np.arange(len(key))
+    places = np.flatnonzero(key != NO_KEY)
     if keys is not None:
         is_replayed = np.zeros(len(key), np.bool_)
         is_replayed[np.concatenate([np.empty(0, np.int64), *replayed])] = True
@@ -167,4 +182,4 @@ def _in_stretches(
     search.know(key, seq)
     edges = source.bases[stretches]
     stretch = np.searchsorted(edges[:, 0], seq, side="right") - 1
-    return split_by_stretch((key, seq, stretch), is_replayed, program.beside, edges)
+    return split_by_stretch((key, seq, stretch), is_replayed, looks, edges)

@@ -21,7 +21,8 @@ from replay.planning.requirements import Requirements
 from replay.planning.statistics import StreamStatistics
 from replay.running.statement import STATEMENTS_CACHED
 from replay.running.steps import situating
-from replay.situations.requirements import SituationQuery, Situations
+from replay.situations.requirements import Situations
+from replay.situations.sources import SituationQuery
 
 
 class ClassQuery(Protocol):

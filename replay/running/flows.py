@@ -12,13 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle import Snapshot
+from chronicle.time import to_int64
+from replay.engines.block_truth import NONE_PASS, classify_blocks
 from replay.engines.evidence import BlocksRead, FoundSpans
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.index_phase import IndexResult, bytes_of, look_up
 from replay.engines.key_filter import KeyFilter
 from replay.engines.partition_rows import RowsBefore
-from replay.engines.scan import INLINE_EVENTS, Reading, Scan
-from replay.engines.source import EventSource, KeptBlocks, OnceRead, TableSource
+from replay.engines.scan import INLINE_EVENTS, Reading, Scan, decoded
+from replay.engines.source import EventSource, KeptBlocks, OnceRead, TableSource, fetch_events
 from replay.engines.statistics import SnapshotStatistics
 from replay.joins.run import JoinRun
 from replay.language.bound import Aggregate, BoundPatternQuery, ScalarQuery, WindowAggregation
@@ -28,12 +30,13 @@ from replay.patterns.answer import ResultBuilder, aggregation_of
 from replay.patterns.local import kept_if_small
 from replay.patterns.ordered import OrderedSource
 from replay.patterns.over_filter import ComputedSource, FilteredPattern, columns_read
-from replay.patterns.partition_neighbours import find_beside
+from replay.patterns.partition_neighbours import Looks, find_beside
 from replay.patterns.program import compile_program, summed_as_pushed
 from replay.planning.block_ranges import (
     all_blocks,
     count_events,
     parts_of,
+    ranges_of,
     with_rows_before,
 )
 from replay.planning.plan import Plan, PlanKind
@@ -171,6 +174,10 @@ class ClassFlow(StreamFlow):
     operator: Chain
     """What its rows pass through; it is told of the gaps between those that are read."""
     _before: RowsBefore | None = field(default=None, init=False)
+    is_adaptive: bool = False
+    """Whether everything may be read where that turns out to be quicker."""
+    _beside: dict[int, IntArray] = field(default_factory=dict, init=False)
+    """The rows looked at before stretches, by the first block of each."""
     _kept: KeptBlocks | None = field(default=None, init=False)
     """Blocks at whose rows aggregates over ranges of rows begin or end."""
 
@@ -178,15 +185,16 @@ class ClassFlow(StreamFlow):
         """Look up what the plan says, and yield what the operator makes of it."""
         snapshot, found = self.snapshot, self.look()
         required, columns = self.plan.required, self.reading.all_columns
-        blocks = with_rows_before(found.stretches.blocks, required.rows_beside[0], snapshot.bases)
+        blocks = self._with_rows_beside(found.stretches.blocks)
         at, parts = 0, []
         for first, stop in blocks.tolist():
             parts += self._parts(max(at, first), stop)
             at = stop
         read = np.array([part[:2] for part in parts if not part[2]], np.int64).reshape(-1, 2)
-        self._found = found.work + bytes_of(snapshot, read, columns)
+        self._found += found.work + bytes_of(snapshot, read, columns)
         if required.row_before_by is not None:
-            self._before = RowsBefore(snapshot, self.statistics, self.plan, columns)
+            where = self.reading.where
+            self._before = RowsBefore(snapshot, self.statistics, self.plan, columns, where)
         if len(read) < len(parts):
             self._kept = KeptBlocks(self.source, columns, KEPT_EVENTS)
         yield from self.operator.push(next(self._scan(np.empty((0, 2), np.int64))))
@@ -200,6 +208,29 @@ class ClassFlow(StreamFlow):
                 yield from self._pushed(first, stop)
             at = stop
         yield from self.operator.finish()
+
+    def _with_rows_beside(self, blocks: IntArray) -> IntArray:
+        """Return the blocks to replay, with the rows that are looked at before each stretch.
+
+        Where these are of its partitions, or pass a filter, they are found by themselves.
+        """
+        snapshot, required, where = self.snapshot, self.plan.required, self.reading.where
+        n_before, everything = required.rows_beside[0], all_blocks(snapshot.n_blocks)
+        if required.network is None or not (required.agreeing or where):
+            return with_rows_before(blocks, n_before, snapshot.bases)
+        if not n_before or not len(blocks) or np.array_equal(blocks, everything):
+            return blocks
+        (key,) = required.agreeing or (None,)
+        looks = Looks(key, (n_before, 0), self.reading.all_columns, where)
+        beside, self._found = find_beside(
+            snapshot, self.source, looks, self.plan, self.statistics, blocks, None,
+            is_adaptive=self.is_adaptive,
+        )  # fmt: skip
+        if beside is None:
+            return everything
+        rows = [beside.rows(i, i + 1) for i in range(len(blocks))]
+        self._beside = dict(zip(blocks[:, 0].tolist(), rows, strict=True))
+        return blocks
 
     def _pushed(self, first: int, stop: int) -> Iterator[pa.Table]:
         """Read blocks, and yield what the operator makes of their rows."""
@@ -240,7 +271,28 @@ class ClassFlow(StreamFlow):
         bases, leaves = self.snapshot.bases, self.snapshot.leaves
         times = int(leaves.t_min[first]), int(leaves.t_max[stop - 1])
         asks = None if self._before is None else partial(self._before.before, stop)
-        return Gap(int(bases[first]), int(bases[stop]), *times, asks)
+        beside = None
+        if stop in self._beside:
+            columns = list(self.reading.columns)
+            beside = decoded(fetch_events(self.snapshot, columns, self._beside[stop]))
+        last = None if self.reading.where is None else partial(self._last_time, first)
+        return Gap(int(bases[first]), int(bases[stop]), *times, asks, beside, last)
+
+    def _last_time(self, first: int) -> int | None:
+        """Return the time of the last event from a block on that passes; None if there is none."""
+        reading, snapshot = self.reading, self.snapshot
+        assert reading.time is not None
+        assert reading.where is not None
+        leaves = snapshot.leaves
+        classes = classify_blocks((reading.where,), leaves.count, self.statistics.bounds)
+        assert classes is not None, "of one condition"
+        may = classes != NONE_PASS
+        may[:first] = False
+        last = Reading((reading.time,), reading.where, reading.time, backward=True, few=True)
+        self._scans.append(Scan(self.source, ranges_of(may), last))
+        for _, table in self._scans[-1].placed():
+            return int(to_int64(table.column(reading.time), name=reading.time)[0].as_py())
+        return None
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
@@ -424,10 +476,11 @@ class PatternFlow(PlannedFlow):
         self._found, beside = found.work, None
         everything = all_blocks(self.snapshot.n_blocks)
         if any(program.beside) and not (keys is None and np.array_equal(blocks, everything)):
+            (column,) = program.partition_by
             beside, work = find_beside(
                 self.snapshot,
                 source,
-                program,
+                Looks(column, program.beside, program.columns),
                 self.plan,
                 self.statistics,
                 blocks,

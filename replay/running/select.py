@@ -75,7 +75,7 @@ from replay.running.steps import (
     situating,
 )
 from replay.situations.network import why_never
-from replay.situations.requirements import SituationQuery
+from replay.situations.sources import SituationQuery, to_situation_query
 from replay.windows.plan import Way, origin_in_words
 from replay.windows.tree.planning import window_plan
 
@@ -244,21 +244,37 @@ class Opener:
         if isinstance(relation, SubqueryRelation):
             return self.open_below(pruned(relation, columns).query)
         if isinstance(relation, SituationRelation):
-            return self._open_situations(relation)
+            return self._open_situations(relation, where)
         return self._open_join(relation, columns, where)
 
-    def _open_situations(self, relation: SituationRelation) -> Flow:
-        """Return the matches of a temporal pattern over a stream, or over any subquery."""
+    def _open_situations(self, relation: SituationRelation, where: Expression | None) -> Flow:
+        """Return the matches of a temporal pattern over a stream, a filter, or any subquery.
+
+        Those that fail ``where`` may be left out.
+        """
         never = why_never(relation)
         if never is not None:
             nothing = Literal(False, DataType.BOOLEAN)
             below = replace(self, requested="auto")
             inner = below._open_relation(relation.source, columns_of_situations(relation), nothing)
             return _over(f"nothing to match: {never}", inner, situating(relation))
-        if isinstance(relation.source, StreamRelation):
-            return self._open_class(SituationQuery(relation))
+        query = to_situation_query(relation, where)
+        if query is not None and (query.where is None or self._is_planned(query)):
+            return self._open_class(query)
         inner = self._open_relation(relation.source, columns_of_situations(relation), None)
         return _over("situations of a subquery's rows", inner, situating(relation))
+
+    def _is_planned(self, query: SituationQuery) -> bool:
+        """Return whether less than everything may do for a pattern over a filter.
+
+        Else only the events that pass are read.
+        """
+        snapshot = self.catalog.snapshot(query.stream.name)
+        if snapshot is None:
+            return False
+        statistics = statistics_of(snapshot)
+        required = CLASSES[SituationQuery].requirements(query, statistics)
+        return required.only_full is None
 
     def _open_join(
         self, join: JoinRelation, columns: tuple[str, ...], where: Expression | None
@@ -299,7 +315,8 @@ class Opener:
         source = self.catalog.source(snapshot)
         if not operators:
             return StreamFlow(snapshot, source, statistics, plan, reading)
-        return ClassFlow(snapshot, source, statistics, plan, reading, Chain(operators))
+        chain, is_adaptive = Chain(operators), self.requested == "auto"
+        return ClassFlow(snapshot, source, statistics, plan, reading, chain, is_adaptive)
 
     def _read_table(self, stream: StreamRelation, reading: Reading) -> Flow:
         check_replayed(self.requested, TABLE_PLANS)

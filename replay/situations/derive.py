@@ -286,6 +286,26 @@ class Deriver:
         if self._before is not None:
             self._before.forget()
 
+    def remember(self, events: pa.Table) -> None:
+        """Take in the last rows left out of each partition, which no match contains.
+
+        They are as many as PREV reads and one more, so of the last it is known what is true.
+        """
+        n, stop = events.num_rows, self.n_rows
+        if not n:
+            return
+        self.n_rows = stop - n  # rows to come keep their numbers
+        time = self._query.source_time.name
+        times = np.asarray(to_int64(events.column(time), name=time).to_numpy())
+        partitions = self._number(events)
+        words = self._words(events.select(self._names), partitions)
+        whose = partitions if len(partitions) else np.zeros(n, np.int64)
+        own, places = np.unique(whose[::-1], return_index=True)
+        last = n - 1 - places
+        self._known.words[own], self._known.times[own] = words[last], times[last]
+        self._known.runs[own, :, 1] = kernels.NOT_BEGUN
+        self.n_rows = stop
+
     # -----------------------------------------------------------------------------------------
     # Conditions
 
@@ -309,7 +329,7 @@ class Deriver:
     def _derive(self, rows: kernels.Rows) -> Situations:
         """Return the situations that begin or end at rows, and keep what is known of the last."""
         valid_for, gap, kind = self._query.valid_for, self._gap, kernels.NO_GAP
-        if gap is not None:
+        if gap is not None and gap.rows_beside is None:
             # Of rows with PREV more may begin too late: they are read beside those of matches.
             kind = kernels.HIDING_GAP if gap.rows_before is None else kernels.ASKING_GAP
         rules = kernels.Rules(

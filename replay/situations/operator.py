@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -79,10 +79,12 @@ class SituationOperator:
         Up to their begin all is known. What goes on there belongs to no match behind them, nor does
         a run that has begun among them: `Deriver.skip`.
         """
-        yield from self._until(gap.begins - 1)
+        yield from self._until(gap.begins - 1, gap.last_time)
         self._matcher.clear()
         self._rows_before, self._held_before = gap.rows_before, {}
         self._deriver.skip(gap)
+        if gap.rows_beside is not None:
+            self._deriver.remember(gap.rows_beside)
         self._returns.forget()
         self._last_time = gap.time
 
@@ -129,14 +131,25 @@ class SituationOperator:
     # -----------------------------------------------------------------------------------------
     # The clock
 
-    def _until(self, clock: int) -> Iterator[pa.Table]:
-        """Yield the matches that are certain by a time, but for those before."""
+    def _until(
+        self, clock: int, last_time: Callable[[], int | None] | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield the matches that are certain by a time, but for those before.
+
+        ``last_time`` tells when history ends, if that may be before the clock.
+        """
         since = -OPEN if self.reached is None else self.reached - 1
         if self.reached is not None and clock <= since:
             return
         self.reached = clock + 1
         self._fall_silent(since, clock)
         found = self._begun_at_hand(self._matcher.until(clock))
+        if last_time is not None and len(found.detections) and self._last_time is not None:
+            ends = self._last_time
+            if (found.detections > ends).any():
+                later = last_time()
+                ends = ends if later is None else later
+                found = found.take(found.detections <= ends)
         if len(found.detections):
             yield self._told(found)
         if self._returns.is_full:

@@ -4,17 +4,18 @@ A match is decided by the rows between its earliest start and its detection, and
 first events of its situations, which lie as far from each other as `network` says. So events of
 some conditions are looked up, and around each of the rarest that has one of each other near it the
 rows that a match can have are read. Beside them only what tells is read whether a run at their
-begin had begun before: without PARTITION BY the row before, with as many more as PREV reads; with
-it and VALID FOR g rows up to g earlier; else the row before of the same key, which is asked for
-once a match may need it.
+begin had begun before: with VALID FOR g rows up to g earlier; else the row before, of the same key
+and of those that pass a filter, with as many more as PREV reads. With PARTITION BY it is asked for
+once a match may need it, unless PREV reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
+from indexing.key_range import KeyRanges
 from replay.engines.block_truth import is_said_by_range
 from replay.engines.scan import Reading
 from replay.expressions.atoms import count_predicates
@@ -25,9 +26,11 @@ from replay.language.bound import (
     Expression,
     Situation,
     SituationRelation,
-    StreamRelation,
     attributes,
+    rewritten,
 )
+from replay.language.fold import all_of
+from replay.language.join_conditions import conjuncts
 from replay.language.required_columns import columns_of_situations
 from replay.operators.outer_pieces import Operator
 from replay.planning.requirements import Network, Position, Requirements
@@ -35,22 +38,10 @@ from replay.planning.statistics import StreamStatistics
 from replay.situations.constant_blocks import constant_blocks
 from replay.situations.network import UNBOUNDED, Distances, distances
 from replay.situations.order import explained_orders
+from replay.situations.sources import SituationQuery
 
 KEY_KINDS: Final = (DataType.STRING, DataType.INTEGER, DataType.BOOLEAN)
 """Types of columns whose index tells the rows of a partition."""
-
-
-@dataclass(frozen=True, slots=True)
-class SituationQuery:
-    """A temporal pattern over a stream."""
-
-    relation: SituationRelation
-
-    @property
-    def stream(self) -> StreamRelation:
-        """The stream it reads."""
-        assert isinstance(self.relation.source, StreamRelation)
-        return self.relation.source
 
 
 class Situations:
@@ -61,32 +52,39 @@ class Situations:
 
     def requirements(self, query: SituationQuery, stream: StreamStatistics) -> Requirements:
         """Return what every match contains."""
-        return requirements(query.relation, stream)
+        return requirements(query, stream)
 
     def reading(self, query: SituationQuery) -> Reading:
         """Return which columns of the events are read."""
         from replay.situations.derive import adding_words  # no other query needs it
 
-        columns, time = columns_of_situations(query.relation), query.relation.source.time
-        computed = adding_words(query.relation)
-        return Reading(columns, time=time, encoded=True, computed=computed)
+        relation = query.relation
+        columns, time = columns_of_situations(relation), relation.source.time
+        computed = adding_words(relation)
+        return Reading(columns, query.where, time, encoded=True, computed=computed)
 
     def operators(self, query: SituationQuery) -> list[Operator]:
         """Return new operators that the events pass through."""
         return self._operators(query.relation)
 
 
-def requirements(relation: SituationRelation, stream: StreamStatistics) -> Requirements:
+def requirements(query: SituationQuery, stream: StreamStatistics) -> Requirements:
     """Return what every match contains: an event of each situation, its first."""
+    relation, where = query.relation, query.where
     conditions = [situation.condition for situation in relation.situations]
     n, by_key = len(conditions), relation.partition_by
     only_full = _why_only_full(relation, stream)
     bounds = distances(relation)
     assert bounds is not None, "of a pattern that can match"
-    network = None if only_full is not None else _network(relation, bounds)
-    n_read_before = max((-part.offset for part in _named(conditions)), default=0)
+    network = None if only_full is not None else _network(query, bounds)
+    n_read_before = rows_read_before(relation)
+    is_whole = not by_key and where is None
+    # With VALID FOR the rows that may still speak are read beside those of a match.
+    needs_before = n_read_before > 0 or is_whole or (not by_key and relation.valid_for is None)
+    is_asked = by_key and relation.valid_for is None and not n_read_before
+    read = {*columns_of_situations(relation), *(part.name for part in attributes(where))}
     return Requirements(
-        positions=tuple(map(_position, relation.situations)),
+        positions=tuple(_position(query, place, bounds) for place in range(n)),
         gap_before=(True,) * n,
         trailing_gap=True,
         rows_min=1,
@@ -97,17 +95,23 @@ def requirements(relation: SituationRelation, stream: StreamStatistics) -> Requi
         within=None
         if network is None
         else max(sum(sides) for sides in zip(network.before, network.behind, strict=True)),
-        rows_beside=(0, 0) if by_key else (1 + n_read_before, 0),
+        rows_beside=(1 + n_read_before, 0) if needs_before else (0, 0),
         network=network,
-        alike=constant_blocks(relation, stream),
-        row_before_by=by_key[0] if by_key and relation.valid_for is None else None,
+        alike=constant_blocks(relation, stream) if where is None else None,
+        row_before_by=by_key[0] if is_asked else None,
         time=relation.source_time.name,
         symbols=tuple(situation.name for situation in relation.situations),
-        columns=frozenset(columns_of_situations(relation)),
-        n_predicates=count_predicates(conditions),
+        columns=frozenset(read),
+        n_predicates=count_predicates([*conditions, where]),
         details=details(relation, bounds),
         only_full=only_full,
     )
+
+
+def rows_read_before(relation: SituationRelation) -> int:
+    """Return how many rows before its own PREV reads at most in a condition."""
+    named = _named(one.condition for one in relation.situations)
+    return max((-part.offset for part in named), default=0)
 
 
 def details(relation: SituationRelation, bounds: Distances) -> dict[str, list[dict[str, Any]]]:
@@ -135,16 +139,57 @@ def explained(relation: SituationRelation, bounds: Distances) -> list[dict[str, 
     ]
 
 
-def _position(situation: Situation) -> Position:
-    ranges = implied_ranges(situation.condition)
+def _position(query: SituationQuery, place: int, bounds: Distances) -> Position:
+    """Return what is known of the first event of a situation."""
+    situation = query.relation.situations[place]
+    passes = [] if query.where is None else [query.where]
+    asked = _asked_of_first(query, situation)
+    ranges = implied_ranges(all_of([*passes, *asked, situation.condition]))
+    is_possible = ranges is not None
+    ranges = dict(ranges or {})
+    reach, time = bounds.reach[place], query.relation.source_time.name
+    for range_ in _detections_asked(query) if reach < UNBOUNDED else ():
+        ranges[time] = ranges.get(time, KeyRanges.everything()).intersect(_earlier(range_, reach))
     is_all = is_said_by_range(situation.condition)
-    return Position(situation.name, ranges or {}, ranges is not None, is_all)
+    return Position(situation.name, ranges, is_possible, is_all)
 
 
-def _network(relation: SituationRelation, bounds: Distances) -> Network:
+def _asked_of_first(query: SituationQuery, situation: Situation) -> Iterator[Expression]:
+    """Yield what WHERE asks of the first event of a situation: of its time and its partition."""
+    start, time = f"{situation.name}_start", query.relation.source_time
+
+    def as_event(part: Expression) -> Expression | None:
+        return time if isinstance(part, Attribute) and part.name == start else None
+
+    known = {*query.relation.partition_by, start}
+    for part in conjuncts(query.asked):
+        read = {attribute.name for attribute in attributes(part)}
+        if read and read <= known:
+            yield rewritten(part, as_event)
+
+
+def _detections_asked(query: SituationQuery) -> Iterator[KeyRanges]:
+    """Yield the ranges in which WHERE wants the instant of detection."""
+    for part in conjuncts(query.asked):
+        if {attribute.name for attribute in attributes(part)} == {query.relation.time}:
+            ranges = implied_ranges(part)
+            yield (ranges or {}).get(query.relation.time, KeyRanges.everything())
+
+
+def _earlier(ranges: KeyRanges, most: int) -> KeyRanges:
+    """Return the times that are at most so long before one in the ranges."""
+    return KeyRanges.of(
+        replace(one, low=one.low - most if isinstance(one.low, int) else None)
+        for one in ranges.ranges
+    )
+
+
+def _network(query: SituationQuery, bounds: Distances) -> Network:
     """Return how far from each other the first events of a match's situations lie."""
+    relation = query.relation
     n = range(len(relation.situations))
-    beside = (relation.valid_for or 0) if relation.partition_by else 0
+    is_whole = not relation.partition_by and query.where is None
+    beside = 0 if is_whole or rows_read_before(relation) else relation.valid_for or 0
     return Network(
         bounds.low,
         bounds.high,
@@ -152,7 +197,7 @@ def _network(relation: SituationRelation, bounds: Distances) -> Network:
         bounds.reach,
         tuple(one.at_least or 0 for one in relation.situations),
         relation.valid_for,
-        not relation.partition_by,
+        is_whole,
     )
 
 
@@ -168,14 +213,12 @@ def _why_only_full(relation: SituationRelation, stream: StreamStatistics) -> str
         return "without WITHIN nothing bounds how long before its detection a situation began"
     if not relation.partition_by:
         return None
-    if any(part.offset for part in _named(one.condition for one in relation.situations)):
+    asks = relation.valid_for is None or rows_read_before(relation)
+    if asks and not _is_found_by_key(relation, stream):
         return (
-            "PREV in a condition with PARTITION BY asks for an event that may lie anywhere before"
-        )
-    if relation.valid_for is None and not _is_found_by_key(relation, stream):
-        return (
-            "with PARTITION BY and without VALID FOR the event before one of the same partition "
-            "may lie anywhere, and it is found by the stream's key or an index on one column alone"
+            "with PARTITION BY and PREV, or without VALID FOR, the event before one of the same "
+            "partition may lie anywhere, and it is found by the stream's key or an index on one "
+            "column alone"
         )
     return None
 

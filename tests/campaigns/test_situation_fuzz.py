@@ -26,6 +26,7 @@ from replay.situations import matching, previous_rows, returns
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.situation_cases import (
+    FILTERS,
     SCHEMA,
     AnyOrdering,
     FixedOrdering,
@@ -35,6 +36,7 @@ from tests.situation_cases import (
     some_bursts,
     some_question,
     some_rows,
+    some_wanted,
     tuples,
 )
 from tests.strategies import SmallStream
@@ -63,6 +65,10 @@ class Tally:
         random = Random(seed)
         planned = random.random() < 0.5
         rows = some_bursts(random, 20, 80) if planned else some_rows(random)
+        source, stored = "s", rows
+        if planned and random.random() < 0.4:
+            condition, passes = random.choice(list(FILTERS.items()))
+            source, rows = f"(SELECT * FROM s WHERE {condition})", list(filter(passes, rows))
         for _ in range(DRAWN_MAX):
             either = some_question(random, bounded=planned)
             asked = [either.emitting(is_final=is_final) for is_final in (False, True)]
@@ -73,13 +79,21 @@ class Tally:
         self.counts["with rows"] += expected != ["[]", "[]"]
         for one, wanted in zip(asked, expected, strict=True):
             for how, found in _in_memory(random, one, rows):
-                self._hold(wanted, found, how, seed, one, rows)
+                self._hold(wanted, found, how, seed, one.sql(), rows)
         if planned:
             self.counts["planned"] += 1
-            self._check_plans(random, seed, list(zip(asked, expected, strict=True)), rows)
+            queries = []
+            for one in asked:
+                answer, sql = one.expected(rows), one.sql(source, order="")
+                if random.random() < 0.4:
+                    wanted, is_wanted = some_wanted(random, one)
+                    sql = f"SELECT * FROM ({sql}) WHERE {wanted}"
+                    answer = list(filter(is_wanted, answer))
+                queries.append((sql, repr(answer)))
+            self._check_plans(random, seed, queries, stored)
 
     def _check_plans(
-        self, random: Random, seed: int, cases: list[tuple[SituationQuestion, str]], rows: Rows
+        self, random: Random, seed: int, queries: list[tuple[str, str]], rows: Rows
     ) -> None:
         cuts = tuple(sorted(random.sample(range(len(rows)), 2)))
         block_events, file_events = random.choice((1, 1, 2, 5)), random.choice((8, 30))
@@ -88,16 +102,16 @@ class Tally:
         skips = False
         with some_store(seed) as store:
             fill_stream(store, "s", small, index=index, key=key)
-            for one, wanted in cases:
+            for sql, wanted in queries:
                 for plan in PLANS:
                     try:
-                        result = replay.query(store, one.sql(order=""), plan=plan)
+                        result = replay.query(store, sql, plan=plan)
                     except PlanError:
                         assert plan not in ("full", "auto")
                         continue
                     skips |= result.actual.blocks_read < result.actual.blocks_total
                     how = f"{plan}, blocks of {block_events}, indexes {index}, key {key}"
-                    self._hold(wanted, lambda t=result.table: tuples(t), how, seed, one, rows)
+                    self._hold(wanted, lambda t=result.table: tuples(t), how, seed, sql, rows)
         self.counts["skip blocks"] += skips
 
     def _hold(
@@ -106,14 +120,14 @@ class Tally:
         found: Callable[[], list[tuple[Any, ...]]],
         how: str,
         seed: int,
-        asked: SituationQuestion,
+        sql: str,
         rows: Rows,
     ) -> None:
         self.counts["answers"] += 1
         given = repr(found())
         if given != wanted:
             pytest.fail(
-                f"seed {seed}, {how}\nsql = {asked.sql()!r}\nnan = math.nan\nrows = {rows!r}\n"
+                f"seed {seed}, {how}\nsql = {sql!r}\nnan = math.nan\nrows = {rows!r}\n"
                 f"given    {given}\nexpected {wanted}"
             )
 

@@ -28,12 +28,14 @@ from tests.memory_stream import some_store
 from tests.oracles.situations import Question
 from tests.property.law import assert_plans_agree
 from tests.situation_cases import (
+    FILTERS,
     SCHEMA,
     AnyOrdering,
     pushed,
     some_bursts,
     some_question,
     some_rows,
+    some_wanted,
     tuples,
 )
 from tests.strategies import SmallStream
@@ -107,5 +109,9 @@ def test_every_plan_gives_the_answer_of_a_full_replay(random: Random) -> None:
             more = random.choice(("", "MAX(A.x)", "LAST(A.v)", "MEDIAN(A.v)", "LAST(A.k)"))
             more = more and f", {more} AS v"
             asked = replace(asked, returned=())
-            sql = f"{asked.sql(order='')} RETURN SUM({last}.v) AS total, COUNT(A.*) AS n{more}"
+            source = random.choice(("s", f"(SELECT * FROM s WHERE {random.choice(list(FILTERS))})"))
+            sql = asked.sql(source, order="")
+            sql += f" RETURN SUM({last}.v) AS total, COUNT(A.*) AS n{more}"
+            if random.random() < 0.3:
+                sql = f"SELECT * FROM ({sql}) WHERE {some_wanted(random, asked)[0]}"
             assert_plans_agree(store, sql, ("auto", "tree", "all", "indexes=A", "indexes=B.x"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -153,10 +154,10 @@ def test_a_subquery_is_planned_by_itself_and_its_rows_are_the_neighbours(store: 
 @pytest.mark.parametrize(
     ("sql", "why"),
     [
-        (QUERY, "without VALID FOR the event before one of the same partition may lie anywhere"),
+        (QUERY, "without VALID FOR, the event before one of the same partition may lie anywhere"),
         (
-            QUERY.replace("x > 6", "x > PREV(x)"),
-            "PREV in a condition with PARTITION BY asks for an event that may lie anywhere",
+            QUERY.replace("DEFINE", "VALID FOR 5 DEFINE").replace("x > 6", "x > PREV(x)"),
+            "with PARTITION BY and PREV, or without VALID FOR, the event before one of the same",
         ),
         ("FROM s DEFINE A AS x > 6 EMIT FINAL", "without WITHIN nothing bounds"),
         ("FROM s DEFINE A AS x > y WITHIN 5", "has a condition that bounds an attribute"),
@@ -263,6 +264,86 @@ def test_suspects_are_refuted_by_the_row_before_of_their_key_alone(
         if plan in ("auto", "all"):
             # Blocks before are read until x is known to be new, unless the index of k says so.
             assert (result.actual.blocks_read < 50) == bool(index)
+
+
+@pytest.mark.parametrize("key", [(), ("k",)])
+@pytest.mark.parametrize(("since", "found"), [(10, []), (990, []), (997, [997])])
+def test_prev_reads_the_rows_before_of_the_same_partition(
+    tmp_path: Path, key: tuple[str, ...], since: int, found: list[int]
+) -> None:
+    """B is true from the third of its rows on, so at 990 it began too early for A at 1000."""
+    store = rare(tmp_path, since, index=key)
+    clauses = RARE.replace("b = 1", "b = 1 AND PREV(b, 2) >= 0").replace("WITHIN 10", "WITHIN 9")
+    for plan in PLANS:
+        result = replay.query(store, f"FROM s PARTITION BY k {clauses}", plan=plan)
+        assert result.table["B_start"].to_pylist() == found, plan
+        if plan != "full":
+            assert result.actual.blocks_read < 20
+            assert result.actual.blocks_total == 400
+
+
+# ---------------------------------------------------------------------------------------------
+# Filters below and above
+
+
+FILTERED = "(SELECT * FROM s WHERE b = 0 OR a = 1 OR t % 2 = 0)"
+
+
+@pytest.mark.parametrize("partition", ["", "PARTITION BY k "])
+@pytest.mark.parametrize("prev", ["b = 1", "b = 1 AND PREV(b) >= 0"])
+@pytest.mark.parametrize(("since", "found"), [(10, []), (990, [990]), (991, [992])])
+def test_over_a_filter_the_rows_that_pass_are_neighbours(
+    tmp_path: Path, partition: str, prev: str, since: int, found: list[int]
+) -> None:
+    store = rare(tmp_path, since)
+    clauses = RARE.replace("b = 1", prev)
+    for plan in PLANS:
+        result = replay.query(store, f"FROM {FILTERED} {partition}{clauses}", plan=plan)
+        assert result.table["B_start"].to_pylist() == found, plan
+        if plan != "full":
+            assert result.actual.blocks_read < 20
+            assert result.actual.blocks_total == 400
+
+
+@pytest.mark.parametrize(("last", "found"), [(1010, []), (1011, [1011]), (1999, [1011])])
+def test_history_ends_with_the_last_event_that_passes(
+    tmp_path: Path, last: int, found: list[int]
+) -> None:
+    """A is at 1000, and 11 later it is certain that it lasts, if an event says that it is then."""
+    store = rare(tmp_path, 990)
+    passes = f"(SELECT * FROM s WHERE t <= 1000 OR t = {last})"
+    sql = f"FROM {passes} DEFINE A AS a = 1 AT LEAST 11 WITHIN 11"
+    if last == 1010:
+        sql = sql.replace(f" OR t = {last}", "")
+    for plan in PLANS:
+        result = replay.query(store, sql, plan=plan)
+        assert result.table["detection_time"].to_pylist() == found, plan
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted", "n_blocks"),
+    [
+        ("k = 'k0'", lambda row: row["k"] == "k0", 19),
+        # Of 19 blocks of 32 seconds; WITHIN and VALID FOR are 60 together.
+        ("A_start > 400", lambda row: row["A_start"] > 400, 9),
+        ("detection_time < 100", lambda row: row["detection_time"] < 100, 5),
+        (
+            "A_start > 100 AND k = 'k1' AND B_start < 200",
+            lambda row: row["A_start"] > 100 and row["k"] == "k1" and row["B_start"] < 200,
+            7,
+        ),
+    ],
+)
+def test_what_where_asks_of_matches_narrows_what_is_read(
+    store: Store, where: str, wanted: Callable[[dict[str, Any]], bool], n_blocks: int
+) -> None:
+    clauses = CLAUSES.format(order="").replace("DEFINE", "VALID FOR 20 DEFINE")
+    answer = rows(replay.query(store, f"FROM s {clauses}", plan="full").table)
+    sql = f"SELECT * FROM s MATCH_SITUATIONS ({clauses}) WHERE {where}"
+    for plan in ("tree", "auto"):
+        result = replay.query(store, sql, plan=plan)
+        assert rows(result.table) == list(filter(wanted, answer)) != []
+        assert result.actual.blocks_read <= n_blocks
 
 
 def test_around_the_rarest_situation_the_others_must_occur(tmp_path: Path) -> None:
