@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, overload
@@ -46,6 +46,8 @@ class Actual:
     """Rows whose expression met a fault (division by zero, overflow, …) and gave NULL."""
     warnings: tuple[str, ...]
     seconds: Seconds
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Numbers of what a class of query did, by its name: of situations, how many were derived."""
     switched: str | None = None
     """Why something else was read than the plan says, once lookups were done; None if not."""
     count_bytes: Callable[[], int] = field(repr=False, compare=False, default=lambda: 0)
@@ -75,6 +77,7 @@ class Actual:
             "alpha": self.alpha,
             "switched": self.switched,
             "faults": self.faults,
+            **{kind: dict(counts) for kind, counts in self.counts.items()},
             "warnings": list(self.warnings),
             "seconds": {
                 "plan": seconds.plan,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from replay.engines.evidence import BlocksRead, FoundSpans
 
@@ -20,6 +20,8 @@ class ExecutionStats:
     n_candidates: int = 0
     n_intervals: int = 0
     n_faults: int = 0
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Numbers of what a class of query did, by its name."""
     switched: str | None = None
     warnings: tuple[str, ...] = ()
     index_s: float = 0.0
@@ -49,6 +51,7 @@ class ExecutionStats:
             self.n_candidates + other.n_candidates,
             self.n_intervals + other.n_intervals,
             self.n_faults + other.n_faults,
+            _sum_of(self.counts, other.counts),
             switched or None,
             tuple(dict.fromkeys((*self.warnings, *other.warnings))),
             self.index_s + other.index_s,
@@ -57,3 +60,16 @@ class ExecutionStats:
             (*self.reads, *other.reads),
             (*self.found, *other.found),
         )
+
+
+def _sum_of(
+    one: Mapping[str, Mapping[str, int]], other: Mapping[str, Mapping[str, int]]
+) -> dict[str, dict[str, int]]:
+    """Return the numbers of both, by their names."""
+    total: dict[str, dict[str, int]] = {}
+    for counts in (one, other):
+        for kind, numbers in counts.items():
+            known = total.setdefault(kind, {})
+            for name, n in numbers.items():
+                known[name] = known.get(name, 0) + n
+    return total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -128,6 +128,20 @@ class ToldOperator(Protocol):
 
     def tell(self, rows: Alike) -> Iterator[pa.Table]:
         """Take the next rows, all alike."""
+        ...
+
+
+Counts = Mapping[str, Mapping[str, int]]
+"""Numbers of what a class of query did, by its name."""
+
+
+@runtime_checkable
+class CountingOperator(Protocol):
+    """An operator that tells what it did in numbers of its own."""
+
+    @property
+    def counts(self) -> Counts:
+        """What was done so far."""
         ...
 
 

@@ -358,9 +358,19 @@ def _actual_lines(plan: Plan, actual: Mapping[str, Any]) -> list[str]:
         "compared",
         *_aligned(rows, "<>>>"),
         f"replayed  {', '.join(parts)}",
+        *_counted(actual),
         f"time      {', '.join(phases)}",
         *([] if switched is None else [f"switched  {switched}"]),
         *(f"warning   {warning}" for warning in actual.get("warnings", ())),
+    ]
+
+
+def _counted(actual: Mapping[str, Any]) -> list[str]:
+    """Return lines on what classes of query did: rows of numbers among what happened."""
+    return [
+        f"{kind}  {', '.join(f'{n:,} {name}' for name, n in counts.items())}"
+        for kind, counts in actual.items()
+        if isinstance(counts, dict) and kind != "seconds"
     ]
 
 
@@ -376,6 +386,7 @@ def happened(actual: Mapping[str, Any]) -> list[str]:
     switched = actual.get("switched")
     return [
         f"replayed  {read}",
+        *_counted(actual),
         f"time      {', '.join(phases)}",
         *([] if switched is None else [f"switched  {switched}"]),
         *(f"warning   {warning}" for warning in actual.get("warnings", ())),

@@ -25,7 +25,7 @@ from replay.engines.statistics import SnapshotStatistics
 from replay.joins.run import JoinRun
 from replay.language.bound import Aggregate, BoundPatternQuery, ScalarQuery, WindowAggregation
 from replay.language.required_columns import columns_of_pattern
-from replay.operators.outer_pieces import Alike, Gap, Operator, run_through
+from replay.operators.outer_pieces import Alike, CountingOperator, Gap, Operator, run_through
 from replay.patterns.answer import ResultBuilder, aggregation_of
 from replay.patterns.local import kept_if_small
 from replay.patterns.ordered import OrderedSource
@@ -296,7 +296,8 @@ class ClassFlow(StreamFlow):
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        work = StreamFlow.work(self) + ExecutionStats(n_faults=self.operator.n_faults)
+        done = ExecutionStats(n_faults=self.operator.n_faults, counts=self.operator.counts)
+        work = StreamFlow.work(self) + done
         if self._kept is not None:
             blocks = np.array(self._kept.read, np.int64)
             once = np.unique(blocks)
@@ -342,7 +343,9 @@ class OperatorFlow:
 
     def work(self) -> ExecutionStats:
         """Return what was done so far, the operator's faults among it."""
-        return self.inner.work().below() + ExecutionStats(n_faults=self.operator.n_faults)
+        counts = self.operator.counts if isinstance(self.operator, CountingOperator) else {}
+        done = ExecutionStats(n_faults=self.operator.n_faults, counts=counts)
+        return self.inner.work().below() + done
 
 
 @dataclass(slots=True, eq=False)

@@ -229,6 +229,7 @@ class Run:
             candidates=work.n_candidates,
             intervals=work.n_intervals,
             faults=work.n_faults,
+            counts=work.counts,
             warnings=work.warnings,
             switched=work.switched,
             seconds=Seconds(

@@ -35,6 +35,8 @@ from replay.language.symbol_aggregates import with_arrays
 from replay.limits import check_limits
 from replay.operators.outer_pieces import (
     Alike,
+    CountingOperator,
+    Counts,
     Gap,
     Operator,
     OuterOperator,
@@ -362,6 +364,12 @@ class Late:
         return 0 if self._made is None else self._made.n_faults
 
     @property
+    def counts(self) -> Counts:
+        """What was done so far, in numbers of its own."""
+        made: object = self._made
+        return made.counts if isinstance(made, CountingOperator) else {}
+
+    @property
     def is_done(self) -> bool:
         """Whether no row to come can change the answer any more."""
         return self._made is not None and self._made.is_done
@@ -456,6 +464,16 @@ class Chain:
     def n_faults(self) -> int:
         """Faults of rows so far, of all of them."""
         return sum(operator.n_faults for operator in self._operators)
+
+    @property
+    def counts(self) -> Counts:
+        """What was done so far, in numbers of their own."""
+        return {
+            kind: counts
+            for operator in self._operators
+            if isinstance(operator, CountingOperator)
+            for kind, counts in operator.counts.items()
+        }
 
     @property
     def is_done(self) -> bool:

@@ -74,6 +74,11 @@ class Matcher:
         self._clock = -OPEN
         self.clear()
 
+    @property
+    def n_lives(self) -> int:
+        """How many situations are kept."""
+        return int(self._lives.size.sum())
+
     def clear(self) -> None:
         """Take it that no situation so far is in a match to come."""
         self._lives = _no_lives(0, self._n, _ROOM_MIN)

@@ -15,7 +15,7 @@ from replay.engines.scan import decoded
 from replay.expressions.columns import Columns
 from replay.expressions.scalars import Faults
 from replay.language.bound import SituationRelation
-from replay.operators.outer_pieces import Alike, Gap, RowsBefore
+from replay.operators.outer_pieces import Alike, Counts, Gap, RowsBefore
 from replay.operators.packing import State
 from replay.situations.derive import Deriver, Situations
 from replay.situations.detection import OPEN
@@ -50,12 +50,23 @@ class SituationOperator:
         """Finds rows before those at hand, if some were left out."""
         self._held_before: dict[int, npt.NDArray[np.bool_]] = {}
         """Which conditions held in the row before the first at hand, as far as it was asked for."""
+        self._counts = np.zeros(4, np.int64)
         self.schema = _schema(query, schema, self._returns.schema)
 
     @property
     def n_faults(self) -> int:
         """Evaluations whose arithmetic or cast gave NULL."""
         return self._faults.count
+
+    @property
+    def counts(self) -> Counts:
+        """How many situations were derived, and were live at once at most.
+
+        Suspects are those of matches that may have begun before the rows at hand; refuted is what
+        had.
+        """
+        names = ("derived", "live", "suspects", "refuted")
+        return {"situations": dict(zip(names, self._counts.tolist(), strict=True))}
 
     @property
     def n_held(self) -> int:
@@ -111,6 +122,7 @@ class SituationOperator:
 
     def _note(self, situations: Situations, first_seq: int) -> None:
         """Take in situations that begin or end from a row on."""
+        self._counts[0] += np.count_nonzero(situations.first >= first_seq)
         self._matcher.note(np.stack(situations, axis=1), first_seq, self._deriver.partitions.n)
 
     def _fall_silent(self, since: int, clock: int) -> None:
@@ -143,6 +155,7 @@ class SituationOperator:
             return
         self.reached = clock + 1
         self._fall_silent(since, clock)
+        self._counts[1] = max(self._counts[1], self._matcher.n_lives)
         found = self._begun_at_hand(self._matcher.until(clock))
         if last_time is not None and len(found.detections) and self._last_time is not None:
             ends = self._last_time
@@ -172,8 +185,10 @@ class SituationOperator:
             held = np.zeros((len(asked), len(self._query.situations)), np.bool_)
             held[places] = self._deriver.truths_of(Columns(rows))
             self._held_before |= dict(zip(asked, held, strict=True))
+        self._counts[2] += np.count_nonzero(suspects)
         for row in np.flatnonzero(suspects.any(axis=1)):
             suspects[row] &= self._held_before[int(found.partitions[row])]
+        self._counts[3] += np.count_nonzero(suspects)
         return found.take(~suspects.any(axis=1))
 
     # -----------------------------------------------------------------------------------------

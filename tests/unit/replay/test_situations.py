@@ -305,6 +305,19 @@ def test_over_a_filter_the_rows_that_pass_are_neighbours(
             assert result.actual.blocks_total == 400
 
 
+@pytest.mark.parametrize("partition", ["", "PARTITION BY k "])
+@pytest.mark.parametrize("prev", ["b = 1", "b = 1 AND PREV(b) >= 0"])
+def test_a_row_that_does_not_pass_refutes_nothing(
+    tmp_path: Path, partition: str, prev: str
+) -> None:
+    """B has been on since 400, but before 990 nothing passes up to 299, when it was off."""
+    store = rare(tmp_path, 400)
+    passes = "(SELECT * FROM s WHERE t < 300 OR t >= 990)"
+    for plan in PLANS:
+        sql = f"FROM {passes} {partition}{RARE.replace('b = 1', prev)}"
+        assert replay.query(store, sql, plan=plan).table["B_start"].to_pylist() == [990], plan
+
+
 @pytest.mark.parametrize(("last", "found"), [(1010, []), (1011, [1011]), (1999, [1011])])
 def test_history_ends_with_the_last_event_that_passes(
     tmp_path: Path, last: int, found: list[int]
@@ -375,6 +388,17 @@ def test_around_the_rarest_situation_the_others_must_occur(tmp_path: Path) -> No
     # Of B the first of each run: from 985 to 1005, and from 1699 to 1721.
     assert read["indexes=B"] == 6 + 7
     assert read["tree"] == read["full"] == 400
+
+
+def test_the_analysis_counts_situations(tmp_path: Path) -> None:
+    """A is at 1000, and B began long before what is read: a match with it is refuted."""
+    store = rare(tmp_path, 10)
+    result = replay.query(store, f"FROM s PARTITION BY k {RARE}", plan="indexes=A")
+    counts = {"derived": 2, "live": 2, "suspects": 1, "refuted": 1}
+    assert result.actual.to_dict()["situations"] == counts
+    assert "situations  2 derived, 2 live, 1 suspects, 1 refuted" in result.analysis()
+    full = replay.query(store, f"FROM s PARTITION BY k {RARE}", plan="full")
+    assert full.actual.counts == {"situations": counts | {"suspects": 0, "refuted": 0}}
 
 
 def test_explain_tells_how_far_situations_lie_from_each_other(tmp_path: Path) -> None:
