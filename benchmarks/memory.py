@@ -1,4 +1,7 @@
-"""Memory of a query: it grows with the window and the answer, not with the stream."""
+"""Memory of a query: it grows with the window and the answer, not with the stream.
+
+Nor with how long a situation lasts: one goes on through ten times as much as the limit.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 import replay
 from benchmarks.harness import fail, run_child, write_results
@@ -49,6 +55,65 @@ def ask(path: Path, plan: str, sql: str) -> None:
     )
 
 
+LASTING = """FROM s DEFINE H AS "on" EMIT FINAL
+RETURN COUNT(H.*) AS n, AVG(H.x) AS mean, MAX(H.x) AS top"""
+"""One situation of all events but the last."""
+
+INSIDE = """FROM s DEFINE H AS "on", X AS x > 999
+PATTERN H before;meets;overlaps;contains X WITHIN 60
+RETURN COUNT(X.*) AS n, COUNT(DISTINCT H.x) AS m"""
+"""Others inside of it, each of which begins later than WITHIN behind its start."""
+
+ROW_BYTES = 24
+PUSHED_ROWS = 1 << 16
+
+
+def ask_lasting(limit_mib: int) -> None:
+    """Be the process in which one situation lasts through ten times the limit."""
+    schema = pa.schema(
+        [("t", pa.int64()), ("on", pa.bool_()), ("x", pa.int64()), ("k", pa.int64())]
+    )
+    n_pushes = 10 * limit_mib * MIB // (ROW_BYTES * PUSHED_ROWS)
+    found = []
+    for sql in (LASTING, INSIDE):
+        warm = replay.online(sql, schema, time="t")
+        for number in range(4):
+            warm.push(_lasting_rows(schema, number, goes_on=number < 3))
+        before, flow, rows = peak_mib(), replay.online(sql, schema, time="t"), list[Any]()
+        for number in range(n_pushes):
+            goes_on = number < n_pushes - 1
+            rows += flow.push(_lasting_rows(schema, number, goes_on=goes_on)).to_pylist()
+        rows += flow.finish().to_pylist()
+        found.append({"taken_mib": peak_mib() - before, "rows": rows})
+    print(json.dumps({"n_rows": n_pushes * PUSHED_ROWS, "found": found}))
+
+
+def _lasting_rows(schema: pa.Schema, number: int, *, goes_on: bool) -> pa.Table:
+    """Return a second a row; ``x`` counts to a thousand again and again."""
+    t = np.arange(number * PUSHED_ROWS, (number + 1) * PUSHED_ROWS)
+    on = np.ones(PUSHED_ROWS, np.bool_)
+    on[-1] = goes_on
+    return pa.table([t, on, t % 1_010, t], schema=schema)
+
+
+def check_lasting(limit_mib: int) -> dict[str, Any]:
+    """Return what one situation through ten times the limit takes; fail where answers are wrong."""
+    found = run_child("-m", "benchmarks.memory", "--lasting", "--limit-mib", str(limit_mib))
+    whole, inside = found["found"]
+    n = found["n_rows"]
+    expected = {"n": n - 1, "top": 1_009, "H_start": 0, "H_end": n - 1, "detection_time": n - 1}
+    if len(whole["rows"]) != 1 or not expected.items() <= whole["rows"][0].items():
+        fail(f"the situation of all events is another: {whole}")
+    if inside["rows"]:
+        fail("a situation older than WITHIN is in a match")
+    for name, one in (("told at its end", whole), ("in no match", inside)):
+        print(
+            f"{n:12,} events ({n * ROW_BYTES / MIB:6.0f} MiB as columns), one situation of all, "
+            f"{name:<15} {one['taken_mib']:7.1f} MiB"
+        )
+    return {"n_rows": n, "taken_mib": {"whole": whole["taken_mib"], "inside": inside["taken_mib"]}}
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--events", type=int, default=2_000_000, help="of the longest stream")
@@ -56,7 +121,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--symbols", type=int, default=4, help="of the query")
     parser.add_argument("--ask", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--plan", help=argparse.SUPPRESS)
+    parser.add_argument("--lasting", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    if options.lasting:
+        ask_lasting(options.limit_mib)
+        return
     if options.ask is not None:
         ask(options.ask, options.plan, sys.stdin.read())
         return
@@ -83,10 +152,12 @@ def main(arguments: list[str] | None = None) -> None:
                 )
             if len(answers) > 1:
                 fail(f"plans differ in the number of matches: {sorted(answers)}")
+    lasting = check_lasting(options.limit_mib // 4)
     worst = max(outcome["taken_mib"] for outcome in outcomes)
     print(
         f"\na query took {worst:.0f} MiB at most (limit {options.limit_mib} MiB, of which footers "
-        "and answers of lookups are kept for the next query up to 64 MiB each)"
+        "and answers of lookups are kept for the next query up to 64 MiB each); a situation took "
+        f"{max(lasting['taken_mib'].values()):.0f} MiB (limit {options.limit_mib // 4} MiB)"
     )
     write_results(
         "memory",
@@ -95,6 +166,7 @@ def main(arguments: list[str] | None = None) -> None:
             "stream_mib": options.events * row_bytes / MIB,
             "worst_mib": worst,
             "outcomes": outcomes,
+            "lasting": lasting,
         },
     )
 
