@@ -86,6 +86,13 @@ def test_7_a_duration_is_reached_between_events_but_not_after_the_last() -> None
     assert ask([*rows, {"t": 4, "k": 2, "b": 0}], LEAST_4) == [(1, 2, 0, None, 4)]
 
 
+def test_a_column_of_partition_by_can_stand_in_what_is_returned() -> None:
+    rows = [{"t": t, "k": 7, "b": b} for t, b in ((0, 1), (10, 1), (12, 0))]
+    returned = "RETURN COUNT(B.*) + k AS n, k * 2 AS twice"
+    clauses = f"PARTITION BY k DEFINE B AS b = 1 AT LEAST 4 {returned}"
+    assert ask(rows, clauses) == [(7, 8, 14, 0, None, 4)]
+
+
 def spans(events: list[tuple[int, int]], clauses: str = "DEFINE B AS b = 1 EMIT FINAL") -> list:
     return [row[:2] for row in ask([{"t": t, "b": b} for t, b in events], clauses)]
 

@@ -142,6 +142,7 @@ IN_ROME = Calendar(of_months=False, zone="Europe/Rome")
     [
         ("ts), 1 MONTH", TimeWindows(1, 1, 0, MONTHS)),
         ("ts), INTERVAL '1 year 6 months'", TimeWindows(18, 18, 0, MONTHS)),
+        ("ts), 999999 MONTHS", TimeWindows(999_999, 999_999, 0, MONTHS)),
         ("ts), 1 YEAR, '1971-04-01'", TimeWindows(12, 12, 15, MONTHS)),
         (
             "ts), 2 QUARTERS, ORIGIN DATE '1969-12-28'",

@@ -117,6 +117,7 @@ def times_of(match: str, outer: str = "SELECT *") -> str | None:
         # Matches that do not overlap do.
         ("ORDER BY ts MEASURES LAST(ts) AS e PATTERN (A B+)", "e"),
         ("ORDER BY ts MEASURES B.ts AS e PATTERN (A (B | C B))", "e"),
+        ("ORDER BY ts MEASURES B.ts AS e PATTERN (A B+)", "e"),
         # A row that a match may not have has no time.
         ("ORDER BY ts MEASURES B.ts AS e PATTERN (A B*)", None),
         ("ORDER BY ts MEASURES B.ts AS e PATTERN (A (B | C))", None),
