@@ -205,8 +205,6 @@ def _sweep(
     limit = _last_in_window(required, buckets, starts)
     is_reached = end[starts] <= limit
     starts, limit = starts[is_reached], limit[is_reached]
-    if len(starts) == 0:
-        return np.zeros(n, dtype=np.bool_)
     end = end[starts]
     last = limit
     if not required.trailing_gap:

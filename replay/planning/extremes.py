@@ -59,7 +59,7 @@ class _Extremes:
 
     def may_contain(self, ranges: KeyRanges) -> BoolArray:
         """Return which buckets may hold a value inside the ranges."""
-        if not self.are_told and not self.has_values.any():
+        if not self.has_values.any():
             return self.is_unknown.copy()
         wanted = ranges.ranges
         if self.texts is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,8 +23,11 @@ from replay.language.bound import (
     Negation,
     Repeat,
     Semantics,
+    SlidingWindows,
     Symbol,
+    TimeWindows,
 )
+from replay.language.fold import comparison
 from replay.patterns.requirements import POSITIONS_MAX, requirements
 from replay.patterns.symbol_ranges import symbol_ranges, usable_deltas
 from replay.planning.requirements import Requirements
@@ -119,6 +124,29 @@ def test_nested_repetitions_do_not_explode():
 def test_alternatives_unite_their_ranges():
     (position,) = shape_of(Alternate((A, C))).positions
     assert str(position.ranges["a"]) == "= 0 or = 2"
+
+
+def test_alternatives_have_as_many_rows_in_common_as_they_can():
+    # A stands in both, and so does B; but only behind B there is a row in both.
+    defines = [compare("=", "a", 1), compare("=", "b", 1), None]
+    shape = requirements(query_of(Alternate((seq(B, A), seq(A, B, C, C))), defines))
+    assert str(shape) == "… B A|C …"
+    assert (shape.rows_min, shape.rows_max) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("windows", "offset", "why"),
+    [
+        (TimeWindows(10, 5), 0, None),
+        (TimeWindows(10, 5), -1, "PREV, NEXT"),
+        (SlidingWindows(10), 0, "SLIDING has a window for each time"),
+    ],
+)
+def test_windows_are_replayed_in_full_where_matches_do_not_tell_their_rows(windows, offset, why):
+    beside = Attribute("a", DataType.INTEGER, offset=offset)
+    query = query_of(seq(A, B), [DEFINES[0], comparison("=", beside, Literal(1, DataType.INTEGER))])
+    found = requirements(replace(query, windows=windows)).only_full
+    assert found is None if why is None else why in str(found)
 
 
 def test_branch_that_cannot_match_is_left_out():

@@ -282,6 +282,8 @@ def test_texts_between_two_extremes_are_met_by_the_block_that_spans_them():
     assert may_contain(many, bounds).tolist() == [False, False, False]
     both = KeyRanges((*many.ranges, KeyRange("j", "j")))
     assert may_contain(both, bounds).tolist() == [False, False, True]
+    nulls = SmallStatistics([{"t": i, "a": None} for i in range(4)], 2).bounds("a")
+    assert may_contain(KeyRanges((KeyRange("b", "b"),)), nulls).tolist() == [False, False]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -135,8 +135,10 @@ EXAMPLES = {
     "partitions leave order and window": (within(4, A, B, by=("k",)), ".[A..B].....A....B"),
     "a gap of one symbol holds its rows": (within(9, A, MORE_B, C), "[AC].[ABC].ABB.C"),
     "a gap whose rows are nowhere is empty": (within(9, A, MORE_B, C), "[AC].A.C."),
+    "nor does it leave what is before": (within(9, A, ANY, B, MORE_B, C), "A.B.C"),
     # The match may end with either of the first two.
     "a gap ends where the run does": (within(9, A, star(Alternate((B, C))), C), "[ACBC].C.."),
+    "each end of a gap counts": (within(9, A, ANY, B, MORE_B, C), "[A.BC.BBC]."),
     "a gap not looked up may hold anything": (within(9, A, ANY, C), "[A.C]."),
 }
 

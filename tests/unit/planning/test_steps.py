@@ -6,6 +6,7 @@ Indexes over several attributes: what they are asked, and what is not asked besi
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -190,11 +191,15 @@ def test_where_no_candidate_is_left_nothing_else_is_asked() -> None:
 
 
 def test_a_lookup_that_was_not_expected_is_asked_once_it_pays() -> None:
-    """Twenty A in twenty blocks leave 22 s; a B stands behind one in a hundred: with 0.5 s for the
-    lookup and a tenth for ten entries it pays."""
+    """Twenty A in twenty blocks leave 22 s; one event in a hundred is a B: with 0.5 s for the
+    lookup and a tenth for ten entries it pays. Of 20 intervals, spread by chance over as many
+    blocks, those stay that have a B among the 8 events of two windows."""
     stream, query = pair(ones_at(*range(5, 1000, 50)), ones_at(7))
     plan = plan_on(stream, query, {"a": 20.0, "b": 10.0}, chosen="a", after_s=22.0)
     done, indexes = carried_out(plan, query, stream)
+    stay = 1 - 0.99**8
+    expected = 22 * (1 - math.exp(-stay)) / (1 - math.exp(-1))
+    assert done.plan.steps[1].estimated_left == pytest.approx(expected)
     assert indexes.attributes == ["a", "b"]
     assert done.stretches.blocks.tolist() == [[0, 1]]
     dear = plan_on(stream, query, {"a": 20.0, "b": 10_000.0}, chosen="a", after_s=22.0)

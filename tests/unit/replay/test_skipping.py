@@ -187,6 +187,8 @@ def of_letters(text: str) -> SmallStream:
         ("AAB.....AB", "PATTERN (A Z*? B)", "began = 1", [], 3),
         ("AAB.....AB", "SKIP PATTERN (A Z*? B)", "began = 1", [(1, 2)], 3),
         ("AAB.....AB", "SKIP PATTERN (A Z*? B)", "x = 1 AND ended > 0", [(1, 2)], 10),
+        ("AAB.....AB", "SKIP PATTERN (A Z*? B)", "first = 1", [(1, 2)], 3),
+        ("AAB.....AB", "SKIP PATTERN (A Z*? B)", "last = 2", [(0, 2), (1, 2)], 5),
         # (0, 5) takes 3, so there is no (3, 8): what overlaps goes together.
         ("A..A.B..B..........AB", "PATTERN (A Z* B)", "ended >= 6 AND ended < 12", [], 9),
         ("A..A.B..B..........AB", "PATTERN (A Z* B)", "ended >= 12", [(19, 20)], 2),
@@ -209,8 +211,8 @@ def test_a_plan_looks_for_the_matches_that_where_keeps(
     clauses = clauses.removeprefix("BY ").replace("SKIP", "AFTER MATCH SKIP TO NEXT ROW")
     sql = (
         f"SELECT began, ended FROM s MATCH_RECOGNIZE ({by}ORDER BY t MEASURES A.t AS began, "
-        f"B.t AS ended, A.x AS x, B.x AS y {clauses} WITHIN 5 DEFINE A AS a = 0, B AS a = 1) "
-        f"WHERE {where}"
+        f"B.t AS ended, A.x AS x, B.x AS y, FIRST(x) AS first, LAST(x) AS last "
+        f"{clauses} WITHIN 5 DEFINE A AS a = 0, B AS a = 1) WHERE {where}"
     )
     for plan in ("full", "tree", "all", "auto"):
         result = replay.query(store, sql, plan=plan)
