@@ -72,8 +72,8 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
     tables
         Tables in memory by name, beside the streams of a store.
     plan
-        ``auto``, ``full``, ``tree``, ``all``, ``relevant``, or ``indexes=A.price,C``; of windows
-        ``replay`` and ``tree-naive``, too.
+        ``auto``, ``full``, ``tree``, ``all``, ``relevant``, ``index-only``, or
+        ``indexes=A.price,C``; of windows ``replay`` and ``tree-naive``, too.
     engine
         ``local``; no other yet.
     as_of

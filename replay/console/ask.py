@@ -61,8 +61,8 @@ def query(
         str,
         typer.Option(
             "--plan",
-            help="auto, full, tree, all, relevant, or indexes=A.x,C; of windows also replay, "
-            "tree-naive.",
+            help="auto, full, tree, all, relevant, index-only, or indexes=A.x,C; of windows also "
+            "replay, tree-naive.",
         ),
     ] = "auto",
     param: Annotated[

@@ -19,7 +19,7 @@ HELP = """\
 Write a query and end it with ; it may have several lines. Ctrl-C ends a query that runs.
 .streams              list the streams of the store
 .describe STREAM      time range, columns, indexes and sizes of a stream
-.plan auto|full|tree|all|relevant|indexes=A.x,C
+.plan auto|full|tree|all|relevant|index-only|indexes=A.x,C
                       which plan queries take
 .param NAME VALUE     give :NAME in queries a value; .param alone lists them
 .explain on|off       print the plan and its steps in place of the answer

@@ -115,6 +115,20 @@ def negated(condition: Expression) -> Expression:
     return Call("not", (condition,), T.BOOLEAN)
 
 
+def is_said_by_ranges(condition: Expression) -> bool:
+    """Return whether a condition is true wherever its attributes lie in their implied ranges."""
+    parts = (
+        condition.args if isinstance(condition, Call) and condition.op == "and" else (condition,)
+    )
+    by_name: dict[frozenset[str], list[Expression]] = {}
+    for part in parts:
+        by_name.setdefault(frozenset(a.name for a in attributes(part)), []).append(part)
+    return all(
+        is_said_by_range(of[0] if len(of) == 1 else Call("and", tuple(of), T.BOOLEAN))
+        for of in by_name.values()
+    )
+
+
 def is_said_by_range(condition: Expression) -> bool:
     """Return whether a condition is true wherever its one attribute lies in its implied range."""
     read = attributes(condition)

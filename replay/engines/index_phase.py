@@ -19,9 +19,10 @@ from replay.engines.key_numbers import number_keys
 from replay.engines.scan import blocks_of
 from replay.engines.statistics import SnapshotStatistics
 from replay.limits import check_limits
+from replay.planning.ascending import lower_bounds
 from replay.planning.intervals import Stretches
 from replay.planning.key_join import tells_keys
-from replay.planning.plan import Condition, IndexLookup, Occurrences, Plan, PlanKind, Slot
+from replay.planning.plan import Condition, IndexLookup, Occurrences, Plan, Slot
 from replay.planning.relevant_rows import pays
 from replay.planning.row_filter import RowFilter
 from replay.planning.statistics import IntArray
@@ -43,7 +44,7 @@ class Lookups:
         indexes = [statistics.indexes.index(c.attribute) for c in plan.conditions]
         self._with_keys = (
             tells_keys(plan.required, statistics.key)
-            and plan.kind is not PlanKind.RELEVANT
+            and not plan.is_of_symbols
             and all(index.holds_objects for index in indexes)
         )
 
@@ -92,6 +93,17 @@ class Lookups:
             assert entries.t is not None, "of rows that are known, only `rows` are asked"
             given[lookup] = Occurrences(entries.seq, entries.t, keys[place] if keys else None)
         return {condition.slot: given[condition.lookup] for condition in conditions}
+
+    def times_at(self, seq: IntArray) -> IntArray:
+        """Return the times of some events found, of ascending ``seq``."""
+        times = np.zeros(len(seq), np.int64)
+        for entries in self._found.values():
+            if entries.t is None:  # of rows that others found
+                continue
+            at = lower_bounds(entries.seq, seq)
+            found = np.append(entries.seq, -1)[at] == seq
+            times[found] = entries.t[at[found]]
+        return times
 
     def keys_at(self, seq: IntArray) -> tuple[str, pa.Array]:
         """Return the name of the key column and the keys of some events found, in the order given.

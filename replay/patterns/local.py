@@ -187,6 +187,8 @@ class Replay:
         assert not goes_on or not any((keys, beside, spans, program.rows_before))
         assert not goes_on or not program.rows_after
         self._goes_on = goes_on
+        self.known: Prepared | None = None
+        """Rows that are known without being read, of a replay that goes on."""
         self._n_faults: Callable[[], int] = lambda: 0
         # Fewer than planned where `matches` was left early.
         self.n_blocks = self.n_rows = 0
@@ -240,6 +242,9 @@ class Replay:
                     yield
             mark = clock()
         if self._goes_on:
+            if self.known is not None:
+                matcher.push(self.known, 0)
+                self.n_rows += self.known.n_rows
             matcher.finish()
             yield
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
+from replay.engines.block_truth import is_said_by_ranges
 from replay.expressions.atoms import count_predicates
 from replay.expressions.ranges import Ranges, unite
 from replay.language.bound import (
@@ -176,12 +177,12 @@ def _relevant(query: BoundPatternQuery, rows_min: int) -> dict[str, Any]:
         why = "PREV, NEXT, ^ and $ look at rows whatever symbol these fit"
     if why is not None:
         return {"why_not_relevant": why}
-    relevant = []
-    for index, ranges in enumerate(symbol_ranges(query)):
-        symbol = Position(
-            query.symbols[index], {} if ranges is None else ranges, ranges is not None
-        )
-        if index not in _symbols_of(query.pattern) or symbol.is_impossible:
+    relevant, of_symbols = [], symbol_ranges(query)
+    for index in sorted(_symbols_of(query.pattern)):
+        ranges, define = of_symbols[index], query.defines[index]
+        is_all = define is not None and is_said_by_ranges(define)
+        symbol = Position(query.symbols[index], ranges or {}, ranges is not None, is_all)
+        if symbol.is_impossible:
             continue
         if not symbol.ranges:
             bounds = f"the condition of {symbol.symbol} bounds no attribute"

@@ -99,14 +99,13 @@ def _indexes(plan: Plan) -> list[str]:
 
 
 def _places(plan: Plan) -> tuple[Position, ...]:
-    """Return the positions; of plan `relevant` all symbols, negated ones among them."""
-    required = plan.required
-    return required.relevant if plan.kind is PlanKind.RELEVANT else required.positions
+    """Return the positions; of plans that look for rows of any symbol all symbols."""
+    return plan.required.relevant if plan.is_of_symbols else plan.required.positions
 
 
 def _fills(plan: Plan) -> list[tuple[int, Position]]:
     """Return what fills each gap of which anything is known, by the position behind it."""
-    if plan.kind is PlanKind.RELEVANT:
+    if plan.is_of_symbols:
         return []
     return [(i, fill) for i, fill in enumerate(plan.required.fill_before) if fill is not None]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
@@ -43,6 +43,8 @@ class Stretches:
     """Rows of the blocks that matter, by key; None: it is not known by key."""
     rows: RowSpans | None = None
     """Rows of the blocks that matter, whatever their key; None: all may."""
+    of_symbols: Mapping[int, IntArray] = field(default_factory=dict)
+    """Of plan `index-only`, the rows of each of ``Requirements.relevant``, ascending."""
 
 
 def replay_stretches(

@@ -12,9 +12,9 @@ from replay.planning.plan import Condition
 from replay.planning.requirements import Position, Requirements
 from replay.planning.statistics import Composites
 
-RELEVANT = "relevant"
+RELEVANT, INDEX_ONLY = "relevant", "index-only"
 
-KINDS = ("auto", "full", "tree", "all", RELEVANT)
+KINDS = ("auto", "full", "tree", "all", RELEVANT, INDEX_ONLY)
 """Plans with a name of their own; the others are written ``indexes=A.x,C``."""
 
 PREFIX = "indexes="

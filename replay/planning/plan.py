@@ -25,6 +25,8 @@ class PlanKind(Enum):
     """Of these, the blocks in which index results form candidates are replayed."""
     RELEVANT = "relevant"
     """The blocks that may hold a row of some symbol are replayed, as if no others were there."""
+    INDEX_ONLY = "index-only"
+    """The rows of each symbol are what lookups find; no block is read."""
 
 
 Slot = tuple[int, str]
@@ -40,7 +42,8 @@ class Condition:
     """Ranges of one attribute to be looked up in its index: a (symbol position, attribute)."""
 
     position: int
-    """Index into ``Requirements.positions``; of plan `relevant` into ``Requirements.relevant``."""
+    """Index into ``Requirements.positions``; of plans `relevant` and `index-only` into
+    ``Requirements.relevant``."""
     symbol: str
     attribute: str
     ranges: KeyRanges
@@ -181,8 +184,8 @@ class Plan:
     required: Requirements
     stretches: IntArray
     """Blocks that matches can lie in, shape (n, 2), half-open ordinals: what the coarse pattern map
-    leaves; the whole stream of a full replay asked for; of plan `relevant` those that may hold a
-    row of some symbol. None at all: no match can exist."""
+    leaves; the whole stream of a full replay asked for; of plans `relevant` and
+    `index-only` those that may hold a row of some symbol. None at all: no match can exist."""
     estimated: Estimate
     reason: str
     """One sentence on why this plan."""
@@ -209,7 +212,7 @@ class Plan:
     steps: tuple[Step, ...] = ()
     """Lookups taken and refused, once the plan was carried out."""
     rival: Plan | None = None
-    """Plan `relevant`, to be held against what the lookups of this one really leave."""
+    """Plan `relevant` or `index-only`, held against what lookups of this one really leave."""
     not_asked: IntArray = field(default_factory=no_blocks)
     """Of plan `relevant`, the blocks that may hold a row of symbols no lookup is asked for."""
 
@@ -217,6 +220,11 @@ class Plan:
     def name(self) -> str:
         """The plan as ``--plan`` takes it: ``full``, ``tree`` or ``indexes=A.price,C.x``."""
         return plan_name(self.kind, self.conditions)
+
+    @property
+    def is_of_symbols(self) -> bool:
+        """Whether rows are looked for that any symbol can map, not those that every match has."""
+        return self.kind in (PlanKind.RELEVANT, PlanKind.INDEX_ONLY)
 
     @property
     def finds_nothing(self) -> bool:

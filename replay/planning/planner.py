@@ -17,9 +17,16 @@ from replay.errors import PlanError
 from replay.planning.block_ranges import all_blocks, count_blocks, mask_of, no_blocks, without
 from replay.planning.coarse_map import CoarseMap, coarsest_level, draw_coarse_map, touching
 from replay.planning.cost_inputs import CostInputs, gather, weigh_full
-from replay.planning.named_plans import KINDS, PREFIX, RELEVANT, check_request, requested_conditions
+from replay.planning.named_plans import (
+    INDEX_ONLY,
+    KINDS,
+    PREFIX,
+    RELEVANT,
+    check_request,
+    requested_conditions,
+)
 from replay.planning.plan import Condition, Plan, PlanKind, plan_name
-from replay.planning.relevant_rows import cheapest_with_relevant, relevant_by_name
+from replay.planning.relevant_rows import cheapest_of_symbols, of_symbols_by_name
 from replay.planning.requirements import Requirements
 from replay.planning.statistics import StreamStatistics
 
@@ -50,8 +57,8 @@ def choose_plan(
     ----------
     requested
         ``auto``, ``full``, ``tree``, ``all`` (every index that can be asked),
-        ``indexes=A.price,C`` (these; a bare symbol means all its indexed attributes), or
-        ``relevant``.
+        ``indexes=A.price,C`` (these; a bare symbol means all its indexed attributes),
+        ``relevant`` or ``index-only``.
     parameters
         Weights of the cost model; those of ``statistics`` by default.
     strategy
@@ -67,14 +74,14 @@ def choose_plan(
         requested = _with_symbol(requested, *required.symbols)
     check_request(requested)
     parameters = statistics.parameters if parameters is None else parameters
-    if requested == RELEVANT:
+    if requested in (RELEVANT, INDEX_ONLY):
         features = weigh_full(required, statistics)
         full = estimate_full(features, parameters)
-        return relevant_by_name(required, statistics, features, full, parameters)
+        return of_symbols_by_name(requested, required, statistics, features, full, parameters)
     plan = _without_relevant(required, statistics, requested, parameters, strategy)
     if requested != "auto" or strategy is not None:
         return plan
-    return cheapest_with_relevant(plan, statistics, parameters)
+    return cheapest_of_symbols(plan, statistics, parameters)
 
 
 def _without_relevant(

@@ -154,6 +154,8 @@ class Requirements:
     answer, wherever it lies."""
     why_not_relevant: str | None = "it is for row patterns with SEMANTICS SKIP TILL alone"
     """Why rows may matter whatever their attributes, in words."""
+    why_not_index_only: str | None = "it is for aggregates over matches that need not be made"
+    """Why more is read of rows than which of ``relevant`` they are and their times, in words."""
 
     @property
     def leading_gap(self) -> bool:

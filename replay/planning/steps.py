@@ -25,7 +25,7 @@ from replay.planning.block_ranges import (
 from replay.planning.intervals import Stretches
 from replay.planning.lookup_state import LookupSource, LookupState
 from replay.planning.plan import Condition, Left, LookupOption, Plan, PlanKind, Step
-from replay.planning.relevant_rows import find_relevant
+from replay.planning.relevant_rows import find_rows_of_symbols
 from replay.planning.requirements import AlikeBlocks
 from replay.planning.statistics import IntArray, Timeline
 
@@ -98,8 +98,10 @@ def carry_out(
     The cost of replay is that of the cost model with *actual* counts, so no error of an estimate
     makes more of it than of a full replay. Not in the thesis, which estimates whole plans.
     """
-    if plan.kind is PlanKind.RELEVANT:
-        return CarriedOut(*find_relevant(plan, statistics, source, clock, seconds_max=seconds_max))
+    if plan.is_of_symbols:
+        return CarriedOut(
+            *find_rows_of_symbols(plan, statistics, source, clock, seconds_max=seconds_max)
+        )
     expected = {option.lookup: option.expected for option in plan.options}
     state = LookupState(plan, expected, statistics, source)
     if plan.takes_steps and not plan.finds_nothing:

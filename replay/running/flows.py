@@ -27,6 +27,7 @@ from replay.language.bound import Aggregate, BoundPatternQuery, ScalarQuery, Win
 from replay.language.required_columns import columns_of_pattern
 from replay.operators.outer_pieces import Alike, CountingOperator, Gap, Operator, run_through
 from replay.patterns.answer import ResultBuilder, aggregation_of
+from replay.patterns.known_rows import known_rows
 from replay.patterns.local import kept_if_small
 from replay.patterns.ordered import OrderedSource
 from replay.patterns.over_filter import ComputedSource, FilteredPattern, columns_read
@@ -496,10 +497,13 @@ class PatternFlow(PlannedFlow):
                 source = self._source_of(blocks)
         self._found += bytes_of(self.snapshot, blocks, program.columns)
         spans = found.stretches.rows
-        goes_on = self.plan.kind is PlanKind.RELEVANT
+        goes_on = self.plan.is_of_symbols
         self._builder = ResultBuilder(
             source, bound, program, blocks, keys, beside, spans, goes_on=goes_on
         )
+        if self.plan.kind is PlanKind.INDEX_ONLY:
+            time_type = self.snapshot.schema.field(bound.time).type
+            self._builder.replayed.known = known_rows(program, self.plan.required, found, time_type)
         yield from self._builder.tables()
 
     def work(self) -> ExecutionStats:
@@ -609,7 +613,7 @@ class FilteredPatternFlow(PlannedFlow):
             source = OnceRead(source, columns_of_pattern(query))
         columns = columns_read(program.columns, computed)
         self._found = found.work + bytes_of(self.snapshot, blocks, columns)
-        goes_on = self.plan.kind is PlanKind.RELEVANT
+        goes_on = self.plan.is_of_symbols
         self._builder = ResultBuilder(source, query, program, blocks, goes_on=goes_on)
         yield from self._builder.tables()
 

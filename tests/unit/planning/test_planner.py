@@ -597,7 +597,7 @@ def test_schema_tells_what_is_wrong():
     good = json.loads((GOLDEN / "analyze.json").read_text())
     assert violations(good, SCHEMA, closed=True) == []
     assert violations({**good, "plan": "fast"}, SCHEMA) == [
-        "$.plan: 'fast' does not match ^(full|tree|relevant|indexes=.+)$"
+        "$.plan: 'fast' does not match ^(full|tree|relevant|index-only|indexes=.+)$"
     ]
     assert violations({**good, "more": 1}, SCHEMA) == []
     assert violations({**good, "more": 1}, SCHEMA, closed=True) == ["$.more: not in the schema"]

@@ -1,4 +1,4 @@
-"""Plan `relevant`: what it reads, what explain tells of it, and where it cannot apply."""
+"""Plans `relevant` and `index-only`: what they read, what explain tells, why they cannot apply."""
 
 from __future__ import annotations
 
@@ -119,8 +119,10 @@ def test_auto_takes_it_where_it_is_expected_to_pay(
 ) -> None:
     # Without WITHIN replay intervals reach from the first A to the last D.
     monkeypatch.setattr(SnapshotStatistics, "parameters", BLOCKS_COUNT)
-    found = replay.query(store, asking())
+    found = replay.query(store, asking("SUM(B.b) AS s"))
     assert (found.plan.name, found.actual.blocks_read) == ("relevant", 4)
+    found = replay.query(store, asking())
+    assert (found.plan.name, found.actual.blocks_read) == ("index-only", 0)
     common = replay.query(store, asking(define="A AS a >= 0, B AS a = 2, D AS a = 4"))
     assert common.plan.name != "relevant"
     some = replay.query(store, asking("k", rest=" LIMIT 1"))
@@ -203,6 +205,91 @@ def test_says_why_it_cannot_apply(store: chronicle.Store, sql: str, why: str) ->
     message = f"plan 'relevant' cannot apply: {why}; use plan 'auto'"
     with pytest.raises(PlanError, match=f"^{re.escape(message)}$"):
         replay.query(store, sql, plan="relevant")
+
+
+@pytest.mark.parametrize(
+    ("select", "within", "answer"),
+    [
+        ("COUNT(*) AS n", "", [{"n": 3}]),
+        ("COUNT(B.*) AS n, MAX(k) AS k", "", [{"n": 4, "k": 4}]),  # one, one or both
+        ("MIN(at) AS a, SUM(B.t) AS s", "", [{"a": 50, "s": 280}]),
+        ("COUNT(*) AS n", " WITHIN 113", [{"n": 0}]),
+        ("COUNT(*) AS n", " WITHIN 114", [{"n": 3}]),
+    ],
+)
+def test_no_block_is_read_where_entries_say_all_that_is_asked(
+    store: chronicle.Store, select: str, within: str, answer: list[object]
+) -> None:
+    sql = asking(select, PATTERN + within)
+    found = replay.query(store, sql, plan="index-only")
+    assert found.table.to_pylist() == answer
+    assert replay.query(store, sql, plan="full").table.to_pylist() == answer
+    assert (found.actual.blocks_read, found.actual.rows_replayed) == (0, 4)
+
+
+def test_explain_tells_that_no_block_is_read(store: chronicle.Store) -> None:
+    explained = replay.explain(store, asking(), plan="index-only")
+    told = explained.to_dict()
+    assert violations(told, SCHEMA, closed=True) == []
+    assert (told["plan"], told["indexes"]) == ("index-only", ["A.a", "B.a", "D.a"])
+    assert told["steps"][-1]["left"]["blocks"] == 0
+    assert str(explained).startswith("reads 0 of 40 blocks, through 1 index")
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        pytest.param(
+            asking("k"), "it is for aggregates over matches that need not be made", id="matches"
+        ),
+        pytest.param(
+            asking("COUNT(*) AS n", rest=" WHERE k > 3"),
+            "it is for aggregates over matches that need not be made",
+            id="enumerated",
+        ),
+        pytest.param(
+            asking("SUM(B.b) AS s"),
+            "aggregates read 'b', which entries do not hold",
+            id="value",
+        ),
+        pytest.param(
+            asking(define="A AS a = 1, B AS a = 2 AND b >= LAST(b, 1), D AS a = 4"),
+            "conditions read other rows of the match, which entries do not hold",
+            id="row-before",
+        ),
+        pytest.param(
+            asking().replace("( ORDER", "( PARTITION BY b ORDER"),
+            "PARTITION BY reads values that entries need not hold",
+            id="partition",
+        ),
+        pytest.param(
+            asking(define="A AS a = 1, B AS a = 2 AND a + b = 3, D AS a = 4"),
+            "the condition of B says more than ranges of single attributes",
+            id="says-more",
+        ),
+        pytest.param(
+            asking(define="A AS a = 1, B AS a = 2 AND b = 1, D AS a = 4"),
+            "no index holds 'b', which the condition of B bounds",
+            id="no-index",
+        ),
+        pytest.param(
+            asking(define="A AS a = 1, D AS a = 4"),
+            "the condition of B bounds no attribute, so that any row may be of B",
+            id="any-row",
+        ),
+        pytest.param(
+            asking()
+            .replace("FROM s", "FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 9))")
+            .replace("( ORDER", "( PARTITION BY window_end ORDER"),
+            "the rows of windows are kept, and entries are no rows",
+            id="windows",
+        ),
+    ],
+)
+def test_says_why_entries_do_not_do(store: chronicle.Store, sql: str, why: str) -> None:
+    message = f"plan 'index-only' cannot apply: {why}; use plan 'auto'"
+    with pytest.raises(PlanError, match=f"^{re.escape(message)}$"):
+        replay.query(store, sql, plan="index-only")
 
 
 def test_a_pattern_of_symbols_no_event_can_be_of_reads_nothing(store: chronicle.Store) -> None:
