@@ -1,6 +1,6 @@
-"""Temporal patterns over situations: against a scan, DuckDB, pandas, and against themselves.
+"""Temporal patterns over situations: against a scan, Esper, DuckDB, pandas, and themselves.
 
-Goals S1 to S10 of situations, but for Esper (S2). Times are those of all the process' threads.
+Goals S1 to S10 of situations. Times are those of all the process' threads.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 import replay
+from benchmarks import esper
 from benchmarks.harness import (
     RESULTS,
     Measured,
     Side,
+    Timing,
     fail,
     forget,
     interleave,
@@ -43,7 +45,18 @@ from replay.language.bound import BoundSelect, SituationRelation
 from replay.situations import matching
 from replay.situations.detection import OPEN
 
-PARTS = ("scan", "others", "windows", "many", "orders", "index", "slow", "threads", "online")
+PARTS = (
+    "scan",
+    "esper",
+    "others",
+    "windows",
+    "many",
+    "orders",
+    "index",
+    "slow",
+    "threads",
+    "online",
+)
 N_CARS = 1_000
 FINAL = traffic.AGGRESSIVE.format(source="cars", more="EMIT FINAL")
 EARLY = traffic.AGGRESSIVE.format(source="cars", more="")
@@ -127,6 +140,37 @@ def scan(store: Store, rounds: int) -> Measured:
         "unpartitioned, of the scan's speed (0.7)": ratio(timings[1], timings[3]),
     }
     return Measured("S1: full replay from the store against a bare scan", seen, timings)
+
+
+ESPER_SECONDS = 1_000
+"""Of all cars at most: rows are objects in Java's memory."""
+
+
+def by_esper(folder: Path, seconds: int, rounds: int) -> Measured:
+    """S2: against Esper, which is given rows that are objects in memory."""
+    seconds = min(seconds, ESPER_SECONDS)
+    cars = traffic.generate(N_CARS, seconds)
+    goal = f"S2: against Esper {esper.VERSION}, {cars.num_rows:,} rows"
+    try:
+        taken, theirs = esper.run(cars, _CONDITIONS, folder / "esper", rounds=rounds)
+    except esper.NoEsperError as reason:
+        return Measured(f"{goal}: {reason}", {})
+    store = cars_store(folder, seconds)
+    ours = replay.query(store, FINAL).table.select(BOUNDS)
+    if sorted(zip(*ours.to_pydict().values(), strict=True)) != theirs:
+        fail("Esper's matches are others")
+    sides = [
+        Side("from the store", partial(replay.query, store, FINAL, plan="full")),
+        Side("from memory", partial(replay.query, {"cars": cars}, FINAL)),
+    ]
+    from_store, from_memory = interleave(sides, rounds=rounds, before=forget)
+    name = f"Esper, {len(theirs):,} matches"
+    timing = Timing(name, tuple(s[0] for s in taken), cpu_rounds_s=tuple(s[1] for s in taken))
+    seen = {
+        "Esper over ours, from the store (30)": ratio(from_store, timing),
+        "Esper over ours, from memory (100)": ratio(from_memory, timing),
+    }
+    return Measured(goal, seen, [from_store, from_memory, timing])
 
 
 def others(store: Store, cars: pa.Table, rounds: int) -> Measured:
@@ -423,6 +467,7 @@ def main(arguments: list[str] | None = None) -> None:
     store = cars_store(options.stores, options.seconds)
     run: dict[str, Callable[[], Measured]] = {
         "scan": lambda: scan(store, rounds),
+        "esper": lambda: by_esper(options.stores, options.seconds, rounds),
         "others": lambda: others(store, cars, rounds),
         "windows": lambda: windows(options.switching, rounds),
         "many": lambda: many(options.switching // 10, rounds),
