@@ -37,6 +37,9 @@ Ints = npt.NDArray[np.int64]
 MEASURED: Final = 1 << 10
 """After so many changes as many situations at most are looked at, to see which order is best."""
 
+SELDOM: Final = 8
+"""Times as many it may become, twice as many each time that the orders stay as they are."""
+
 _ROOM_MIN: Final = 256
 """Situations that there is room for at least."""
 
@@ -68,7 +71,7 @@ class Matcher:
         self._pattern = _pattern(query)
         self._ordering = Ordering(query)
         self._order = _order(self._pattern, self._ordering.names)
-        self._n_changes = 0
+        self._n_changes, self._every = 0, MEASURED
         self._search = _search(self._n)
         self._found = np.empty((_ROOM_MIN, self._n + 2), np.int64)
         self._clock = -OPEN
@@ -115,7 +118,7 @@ class Matcher:
         partitions = np.flatnonzero(self._lives.due <= clock)
         since, self._clock = self._clock, clock
         prepare(self._pattern, self._lives, partitions, since, clock)
-        if self._n > 1 and self._n_changes >= MEASURED:
+        if self._n > 1 and self._n_changes >= self._every:
             self._measure(partitions)
         found = self._found_in(partitions, since, clock)
         places = found[:, 2:]
@@ -154,6 +157,9 @@ class Matcher:
             return
         if self._ordering.see(near / np.maximum(asked, 1), related, tried, self._n_changes):
             self._order = _order(self._pattern, self._ordering.names)
+            self._every = MEASURED
+        else:
+            self._every = min(2 * self._every, SELDOM * MEASURED)
         self._n_changes = 0
 
     def lives(self) -> Ints:

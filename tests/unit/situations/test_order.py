@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from itertools import permutations, product
 from random import Random
+from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import replay
 from costmodel.situations import Joins, order_cost
 from replay.language import allen
 from replay.language.bound import (
@@ -18,7 +21,7 @@ from replay.language.bound import (
     SituationRelation,
     StreamRelation,
 )
-from replay.situations import kernels
+from replay.situations import kernels, matching
 from replay.situations.matching import Matcher
 from replay.situations.order import Ordering, best_order, next_names
 
@@ -105,3 +108,22 @@ def test_as_many_are_counted_as_have_the_relations() -> None:
         assert seen.tried.tolist() == [2 * len(near)]
         assert seen.related.tolist() == [2 * sum(bit > 0 for bit in related)]
         assert seen.asked.tolist() == [len(both[1]), len(both[0])]
+
+
+def test_orders_that_stay_are_looked_at_more_seldom() -> None:
+    """A push is a little more than the changes after which something is measured at first."""
+    seen: list[int] = []
+
+    class Staying(Ordering):
+        def see(self, *_: object) -> bool:
+            seen.append(number)
+            return number == 31
+
+    schema = pa.schema({"t": pa.int64(), "f": pa.bool_()})
+    sql = "FROM s DEFINE A AS f, B AS NOT f PATTERN A meets B WITHIN 5"
+    with patch.object(matching, "Ordering", Staying):
+        online = replay.online(sql, schema, time="t")
+        for number in range(1, 36):
+            t = np.arange(1025) + 1025 * number
+            online.push(pa.table([t, t % 2 == 0], schema=schema))
+    assert seen == [1, 3, 7, 15, 23, 31, 32, 34]
