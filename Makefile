@@ -78,6 +78,7 @@ check: lint types contracts test ## everything that must be green before a commi
 bench: prerequisites .venv/.installed-dev ## measure, small sizes (BENCH_ARGS="--events 10000000" for more)
 	@$(BIN)/python -m benchmarks.full_replay $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.row_patterns $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.relevant_rows
 	@$(BIN)/python -m benchmarks.situations --seconds 300 --switching 100000
 	@$(BIN)/python -m benchmarks.trends $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.small_append $(BENCH_ARGS)
