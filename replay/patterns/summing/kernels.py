@@ -491,6 +491,42 @@ def _sum_window(at, listed, n_states, heads, following, cells, found, fields):  
 
 
 @njit(_nrt=False)
+def _count_in_lanes(code, lane, until, n_states, cells, following, n_words, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Do `_count` in lanes that follow each other, by steps without slots that begin no run.
+
+    A step is taken in all of them before the next one, as lanes know nothing of each other.
+    """
+    is_full = False
+    for k in range(program.begins[code], program.ends[code]):
+        op, a, b = program.steps[k]
+        into = 0 if op == _OP_MATCH else a
+        at = lane
+        while at != until:
+            base = at * n_states
+            if op == _OP_CLEAR:
+                for w in range(n_words):
+                    cells[base + into, w] = _NONE
+            elif n_words == 1:
+                whole = cells[base + into, 0] + cells[base + b, 0]
+                cells[base + into, 0] = whole
+                is_full = is_full or whole >= HIGH
+            else:
+                _add(cells, base + into, cells, base + b, 0, n_words)
+                is_full = is_full or cells[base + into, n_words - 1] >= HIGH
+            at = following[at]
+    return is_full
+
+
+@njit(_nrt=False)
+def _has_slots(code, program):  # type: ignore[no-untyped-def]
+    """Whether a row of a code needs slots."""
+    for k in range(program.begins[code], program.ends[code]):
+        if program.steps[k, 0] == _OP_NONE:
+            return True
+    return False
+
+
+@njit(_nrt=False)
 def sum_panes(at, n_states, panes, begins, windows, listed, heads, tails, following, born, free, cells, slots, found, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum in windows that overlap: runs that began in one pane have a lane.
 
@@ -502,6 +538,7 @@ def sum_panes(at, n_states, panes, begins, windows, listed, heads, tails, follow
     """
     windows, found = Windows(*windows), Found(*found)
     fields, rows, program = Fields(*fields), Rows(*rows), Program(*program)
+    is_counted = fields.kind.size == 1
     while True:
         row = at[AT_ROW]
         while at[AT_WINDOW] < windows.rows.size and windows.rows[at[AT_WINDOW]] <= row:
@@ -523,9 +560,14 @@ def sum_panes(at, n_states, panes, begins, windows, listed, heads, tails, follow
         if is_new and free[FREE] < 0:
             return STATUS_LANES
         is_full = False
-        if program.begins[older] < program.ends[older]:
-            lane = heads[group]
-            while lane >= 0 and lane != newest:
+        lane = heads[group]
+        if is_counted and not _has_slots(older, program):
+            n_words = fields.words[0]
+            is_full = _count_in_lanes(
+                older, lane, newest, n_states, cells, following, n_words, program
+            )
+        elif program.begins[older] < program.ends[older]:
+            while lane != newest:
                 base = lane * n_states
                 full = _see(older, base, row, base, cells, slots, cells, fields, rows, program)
                 is_full = is_full or full
