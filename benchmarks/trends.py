@@ -61,6 +61,8 @@ LANDING = (
     "D AS altitude_ft <= LAST(altitude_ft, 1), "
     "L AS altitude_ft <= LAST(altitude_ft, 1) AND altitude_ft < 2000)"
 )
+MADE_MAX = 10_000
+"""Landings of an aircraft, at most, that are made one by one."""
 LANDING_SAMPLE = "collections/quickstart"
 MADE = " WHERE began IS NOT NULL"
 """Says nothing, but reads a measure of each match: they are made."""
@@ -296,7 +298,7 @@ def down_trends(values: np.ndarray) -> int:
 
 
 def flights_of(data: Path | None, n_events: int) -> tuple[pa.Table, pa.Table]:
-    """Return all aircraft, and some of which all landings can be made."""
+    """Return all aircraft, and of those whose landings can all be made the one with the most."""
     if data is not None:
         columns = ["ts", "icao24", "altitude_ft", "sample"]
         rows = pq.read_table(data / FLIGHTS_FILE, columns=columns)
@@ -310,8 +312,10 @@ def flights_of(data: Path | None, n_events: int) -> tuple[pa.Table, pa.Table]:
         names = np.array([f"{one:06x}" for one in range(n_craft)])[craft]
         ts = pa.array(second * 1_000_000, pa.timestamp("us"))
         rows = pa.table({"ts": ts, "icao24": names, "altitude_ft": altitude})
-    some = pc.unique(rows["icao24"]).slice(0, 3)
-    return rows, rows.filter(pc.is_in(rows["icao24"], some))
+    grouped = LANDING.replace("COUNT(*)", "icao24, COUNT(*)", 1)
+    order = f"GROUP BY icao24 HAVING COUNT(*) < {MADE_MAX} ORDER BY COUNT(*) DESC LIMIT 1"
+    found = replay.query({"flights": rows}, f"{grouped} {order}").table
+    return rows, rows.filter(pc.is_in(rows["icao24"], found["icao24"]))
 
 
 def enumerated(data: Path | None, n_events: int, n_rows: int, rounds: int) -> Measured:
@@ -334,9 +338,8 @@ def enumerated(data: Path | None, n_events: int, n_rows: int, rounds: int) -> Me
         side("A+, made", rows, subsets + MADE),
     ]
     timings = interleave(sides, rounds=rounds, warm_up=False)
-    n_craft = len(pc.unique(some["icao24"]))
     seen = {
-        f"landings of {n_craft} aircraft, {summed['n']:,} (3,000)": ratio(*timings[:2]),
+        f"landings of one aircraft, {summed['n']:,} (3,000 of all)": ratio(*timings[:2]),
         f"A+ over {n_rows} rows (10,000 over 24)": ratio(*timings[2:]),
     }  # fmt: skip
     return Measured("T5: against making the matches", seen, timings)
