@@ -344,6 +344,7 @@ def classified(letters: str, pattern: str, *defined: str, more: str = "") -> str
         # Y and Z are both true: alternation in a loop prefers Y each time.
         pytest.param("a a", "(Y | Z)*", "", "YY", id="the first branch in every iteration"),
         pytest.param("a a", "(Y?? | Z)+", "", "() | ()", id="an empty iteration ends the loop"),
+        pytest.param("b c d", "((A? B?)* C)+ D", "ABCD", "BCD", id="empty iterations in a loop"),
         pytest.param("a b a b", "(A B){2}", "AB", "ABAB", id="a group repeated"),
         pytest.param("a b a", "(A B)+ A?", "AB", "ABA", id="a group and a rest"),
         pytest.param("a a b", "(A | B)+? B", "AB", "AAB", id="a reluctant group"),
@@ -493,8 +494,12 @@ def test_aggregates_in_define_see_the_rows_mapped_so_far_and_this_one() -> None:
         ("SUM(v) < 14", 3),  # 3, 7, 14
         ("SUM(U.v) < 14", 3),
         ("SUM(B.v * 2 - 1) < 11", 3),  # 3, 10, 23
+        ("COUNT(NULLIF(v, 4)) <= 3", 4),  # 2, 2, 3, 4
         ("AVG(B.v) <= 3", 3),  # 2, 3, 13 / 3
         ("MAX(A.v) = 1 AND MIN(v) = 1 AND v < 8", 4),
+        ("VAR_POP(B.v) < 1", 2),  # 0, 1
+        ("COALESCE(VAR_SAMP(B.v), 0) < 3", 3),  # of one row none, then 2, 19 / 3
+        ("MIN(CAST(v AS DOUBLE)) = 1 AND v < 8", 4),
         ("CLASSIFIER() = 'B' AND v < 7", 3),
         ("CLASSIFIER(U) = 'B' AND v < 7", 3),
         ("CLASSIFIER(A) = 'A' AND FIRST(CLASSIFIER()) = 'A' AND v < 7", 3),

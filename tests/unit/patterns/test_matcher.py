@@ -38,6 +38,7 @@ from replay.operators.packing import pack, unpack
 from replay.patterns import search
 from replay.patterns.matcher import PatternMatcher, new_matcher
 from replay.patterns.matches import Matches
+from replay.patterns.memo_kernels import KEY_TOTAL, find_state
 from replay.patterns.program import compile_program
 from tests.pattern_cases import PatternCase, pattern_case
 from tests.strategies import SEEDS
@@ -429,6 +430,25 @@ def test_sum_beyond_int64_is_null_until_it_comes_back() -> None:
     matcher = PatternMatcher(program)
     matcher.push(program.prepare(numbers([big, big])), 0)
     assert (matcher.n_matches, matcher.n_faults) == (1, 1)
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_totals_that_differ_in_any_part_are_two_states(part: int) -> None:
+    """Count, sum, how often the sum left 64 bits; mean and squares of a spread."""
+    none, items = np.zeros(0, np.int64), np.array([[KEY_TOTAL, 0, 0]])
+    table, failed, scratch = np.zeros(8, np.int64), np.zeros(4, np.int64), np.zeros(7, np.int64)
+    memory = table, np.zeros((4, 7), np.int64), failed, scratch, np.array([0, 1, 0])
+
+    def state(total: list[int]) -> int:
+        whole, fraction = np.array([[[0, 0, 0], total[:3]]]), np.array([[[0, 0], total[3:]]], float)
+        mapped = np.array([1]), none, whole, fraction, none
+        return int(find_state.plain(0, 5, 5, none, *mapped, np.array([[0, 1]]), items, *memory))
+
+    total = [1, 2, 3, 4, 5]
+    known = state(total)
+    assert state(total) == known
+    total[part] += 1
+    assert state(total) != known
 
 
 @pytest.mark.parametrize("patience", [0, 256])
