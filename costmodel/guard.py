@@ -13,6 +13,10 @@ LOSS_SECONDS: Final = 10e-3
 PLANNED_SHARE: Final = 0.8
 """Of these seconds, what is left when a query has been planned."""
 
+SAVING_MIN: Final = 4.0
+"""Times of what lookups take that they must be expected to save before the first is asked.
+Estimates err, and a chain that takes much of a replay is ended when part of it has been paid."""
+
 
 def bearable(full_cost: float) -> float:
     """Return the seconds that may be spent on what may turn out to be of no use.

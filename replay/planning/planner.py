@@ -9,7 +9,7 @@ import numpy as np
 
 from costmodel.arrays import BoolArray
 from costmodel.features import PlanFeatures
-from costmodel.guard import in_words
+from costmodel.guard import SAVING_MIN, in_words
 from costmodel.lookups import chain_cost, interval_cost, lookup_cost
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, Estimates, estimate, estimate_full, lookups_used
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
 
 CHAINS_MAX: Final = 64
 """Sets of lookups that are estimated before the first is carried out."""
-
-SAVING_MIN: Final = 4.0
-"""Times of what a chain of lookups takes that it must be expected to save. Estimates err, and one
-that takes much of a replay is ended by the guard, when a part of it has been paid for nothing."""
 
 
 def choose_plan(

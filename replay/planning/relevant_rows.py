@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from costmodel.features import PlanFeatures
-from costmodel.guard import in_words, is_bearable
+from costmodel.guard import SAVING_MIN, in_words, is_bearable
 from costmodel.lookups import lookup_cost
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, replay_cost
@@ -40,9 +40,6 @@ from replay.planning.statistics import BoolArray, FloatArray, IntArray, StreamSt
 
 HIT_MAX: Final = 0.9
 """Share of a symbol's blocks up to which further lookups are worth a thought, of those before."""
-
-SAVING_MIN: Final = 4.0
-"""Times of what lookups take that they must be expected to save, as for those of other plans."""
 
 
 def of_symbols_by_name(
