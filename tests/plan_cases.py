@@ -118,6 +118,7 @@ def every_lookup_within_rows(candidates_max: float | None) -> Iterator[None]:
         for name in ("ROWS_MAX", "GIVEN_MAX", "SATURATED"):
             patch.setattr(row_filter, name, 1e9)
         patch.setattr(steps, "EXPLORE_SHARE", math.inf)
+        patch.setattr(steps, "EXPLORE_UNKNOWN", math.inf)
         patch.setattr(steps, "is_bearable", lambda *seconds: True)
         patch.setattr(masked_lookup, "ROW_MASK_BITS_MAX", 4)
         patch.setattr(tail, "FENCE_ENTRIES", 3)

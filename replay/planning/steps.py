@@ -31,8 +31,11 @@ from replay.planning.statistics import IntArray, Timeline
 
 EXPLORE_SHARE: Final = 0.4
 """Share of what is left to replay that lookups may take which are not expected to save anything,
-if their events may lie elsewhere than everywhere: conditions are correlated in real data. Those
-before them that saved less than they took count as well."""
+if the events of one do not lie everywhere: conditions are correlated in real data. Those before
+them that saved less than they took count as well."""
+
+EXPLORE_UNKNOWN: Final = 0.05
+"""The same of lookups of none of which the tree tells where its events lie, such as of texts."""
 
 TRIED_SHARE: Final = 0.5
 """Share of what may be spent for nothing that such lookups may take: weights err as well."""
@@ -279,12 +282,12 @@ class _Stepping:
         With as many others of its basic block as are cheap together, since an event must satisfy
         them all; of the block whose events are rarest, if chance joins them.
         """
-        least, tried, limit_s = math.inf, [], EXPLORE_SHARE * self.now_s - self._lost_s
+        least, tried = math.inf, list[LookupOption]()
         options = sorted(options, key=lambda option: option.expected)
         blocks = range(len(self._plan.required.blocks))
         chains = [[o for o in options if block in self._blocks_of(o)] for block in blocks]
         for chain in (*chains, *([option] for option in options if option.fills_gap)):
-            while chain and not self._may_try(chain, limit_s):
+            while chain and not self._may_try(chain):
                 chain.pop()
             expected = self._expected_of(chain)
             if chain and expected < least:
@@ -294,14 +297,18 @@ class _Stepping:
         self._planned, self._why_next = tried, "tried with those before it"
         return self._judged(tried[0], self.now_s, "cheap beside what is left, it is tried")
 
-    def _may_try(self, chain: Sequence[LookupOption], limit_s: float) -> bool:
+    def _may_try(self, chain: Sequence[LookupOption]) -> bool:
         """Return whether lookups of one basic block may be tried, if nothing is expected of them.
 
         Not where the tree tells of all of them that their events lie everywhere.
         """
+        if all(option.is_even for option in chain):
+            return False
+        is_uneven = any(option.is_even is False for option in chain)
+        share = EXPLORE_SHARE if is_uneven else EXPLORE_UNKNOWN
         cost_s = self._lookup_s(chain[0]) + self._sweep_of(self._expected_of(chain))
         cost_s += sum(self._lookup_s(option, is_beside=True) for option in chain[1:])
-        if all(option.is_even for option in chain) or cost_s > limit_s:
+        if self._lost_s + cost_s > share * self.now_s:
             return False
         full_s = self._wanted * self._full_s
         return is_bearable(self._spent_s, cost_s, self.now_s, full_s, TRIED_SHARE)

@@ -261,7 +261,7 @@ def test_a_search_for_neighbours_is_given_up_before_it_costs_more_than_a_plan_ma
     fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Blocks of ten events are the more worth avoiding the more each of them takes.
-    weights = CostParameters(block_s=15e-6)
+    weights = CostParameters(block_s=30e-6)
     monkeypatch.setattr(SnapshotStatistics, "parameters", property(lambda _: weights))
     store = fill(tmp_path, "k")
     text = NEAR.format("k", "= 3")
