@@ -19,7 +19,7 @@ from replay.engines.key_numbers import number_keys
 from replay.engines.scan import blocks_of
 from replay.engines.statistics import SnapshotStatistics
 from replay.limits import check_limits
-from replay.planning.ascending import lower_bounds
+from replay.planning.ascending import are_in
 from replay.planning.intervals import Stretches
 from replay.planning.key_join import tells_keys
 from replay.planning.plan import Condition, IndexLookup, Occurrences, Plan, Slot
@@ -100,9 +100,7 @@ class Lookups:
         for entries in self._found.values():
             if entries.t is None:  # of rows that others found
                 continue
-            at = lower_bounds(entries.seq, seq)
-            found = np.append(entries.seq, -1)[at] == seq
-            times[found] = entries.t[at[found]]
+            times[are_in(seq, entries.seq)] = entries.t[are_in(entries.seq, seq)]
         return times
 
     def keys_at(self, seq: IntArray) -> tuple[str, pa.Array]:

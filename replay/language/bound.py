@@ -250,6 +250,11 @@ class Outer:
         return not (across or self.order_by or self.distinct)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether rows are only filtered, in their order, and each made one of the answer."""
+        return self.is_row_by_row and self.limit is None and not self.offset
+
+    @property
     def rows_enough(self) -> int | None:
         """How many rows of the inner query the answer can depend on; None: on all."""
         across = self.where is not None or not self.is_row_by_row
@@ -566,9 +571,7 @@ class BoundSelect:
     @property
     def is_plain(self) -> bool:
         """Whether rows are only filtered, in their order, and each made one of the answer."""
-        outer = self.outer
-        is_whole = outer.limit is None and not outer.offset
-        return self.windows is None and outer.is_row_by_row and is_whole
+        return self.windows is None and self.outer.is_plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,10 +99,7 @@ def _matches_below(query: BoundSelect) -> BoundPatternQuery | None:
     below = relation.query
     if not isinstance(below, BoundPatternQuery) or below.windows is not None:
         return None
-    inner = below.outer
-    is_whole = below.limit is None and (
-        inner is None or (inner.is_row_by_row and inner.limit is None and not inner.offset)
-    )
+    is_whole = below.limit is None and (below.outer is None or below.outer.is_plain)
     is_grouped = outer.group_by is not None or outer.having is not None
     return below if is_whole and not is_grouped else None
 

@@ -66,9 +66,8 @@ def to_filtered_pattern(query: BoundPatternQuery) -> FilteredPattern | None:
         return None
     below = source.query
     outer = below.outer
-    is_plain = outer.is_row_by_row and outer.limit is None and not outer.offset
     stream, where = below.source, outer.where
-    if below.windows is not None or not is_plain or not isinstance(stream, StreamRelation):
+    if not below.is_plain or not isinstance(stream, StreamRelation):
         return None
     computed = {
         name: expression

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from replay.engines.block_truth import is_said_by_ranges
 from replay.expressions.atoms import count_predicates
@@ -86,6 +86,7 @@ def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = Non
     scattered = skips or is_partitioned
     inner = (ANYTHING,) * (len(part.positions) - 1) if scattered else part.gaps[1:-1]
     gaps = (part.gaps[0], *inner) if part.positions else ()
+    relevant, why_not_relevant = _relevant(query, part.rows_min)
     return Requirements(
         positions=part.positions,
         gap_before=tuple(gap is not None for gap in gaps),
@@ -110,7 +111,8 @@ def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = Non
         closes_early=query.semantics is Semantics.SQL and query.skip is SkipMode.PAST_LAST_ROW,
         matches_wanted=_matches_wanted(query),
         only_full=_why_only_full(query, part.rows_min, None if stream is None else stream.key),
-        **_relevant(query, part.rows_min),
+        relevant=relevant,
+        why_not_relevant=why_not_relevant,
     )
 
 
@@ -163,7 +165,7 @@ def _why_all_of_windows(query: BoundPatternQuery) -> str | None:
     return None
 
 
-def _relevant(query: BoundPatternQuery, rows_min: int) -> dict[str, Any]:
+def _relevant(query: BoundPatternQuery, rows_min: int) -> tuple[tuple[Position, ...], str | None]:
     """Return what rows must have to be able to change the answer, or why any may.
 
     Why: with SKIP TILL a row that no symbol of the pattern can map, negated ones among them, leaves
@@ -171,12 +173,12 @@ def _relevant(query: BoundPatternQuery, rows_min: int) -> dict[str, Any]:
     the ranges that each symbol's condition implies. What WHERE outside asks is left aside.
     """
     if query.semantics not in _SKIPPING:
-        return {"why_not_relevant": _PASSED_OVER}
+        return (), _PASSED_OVER
     why = _why_every_row(query, rows_min) or (_ORDERED if query.order_by else None)
     if why is None and _rows_beside(query) != (0, 0):
         why = "PREV, NEXT, ^ and $ look at rows whatever symbol these fit"
     if why is not None:
-        return {"why_not_relevant": why}
+        return (), why
     relevant, of_symbols = [], symbol_ranges(query)
     for index in sorted(_symbols_of(query.pattern)):
         ranges, define = of_symbols[index], query.defines[index]
@@ -186,9 +188,9 @@ def _relevant(query: BoundPatternQuery, rows_min: int) -> dict[str, Any]:
             continue
         if not symbol.ranges:
             bounds = f"the condition of {symbol.symbol} bounds no attribute"
-            return {"why_not_relevant": f"{bounds}, so that any row may be of {symbol.symbol}"}
+            return (), f"{bounds}, so that any row may be of {symbol.symbol}"
         relevant.append(symbol)
-    return {"relevant": tuple(relevant), "why_not_relevant": None}
+    return tuple(relevant), None
 
 
 def _symbols_of(pattern: Pattern) -> frozenset[int]:

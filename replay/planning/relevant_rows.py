@@ -18,7 +18,7 @@ from costmodel.lookups import lookup_cost
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import Estimate, replay_cost
 from replay.errors import PlanError
-from replay.planning.ascending import lower_bounds
+from replay.planning.ascending import are_in
 from replay.planning.block_ranges import (
     all_blocks,
     bridge,
@@ -373,8 +373,7 @@ def _settled(
 def _in_both(one: IntArray, other: IntArray) -> IntArray:
     """Return what ascends in both of two arrays, none of it twice."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
-    at = lower_bounds(many, few)
-    return np.asarray(few[np.append(many, -1)[at] == few])
+    return few[are_in(few, many)]
 
 
 def _blocks_hit(seq: IntArray, base: IntArray) -> BoolArray:

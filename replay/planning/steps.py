@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,7 +26,7 @@ from replay.planning.intervals import Stretches
 from replay.planning.lookup_state import LookupSource, LookupState
 from replay.planning.plan import Condition, Left, LookupOption, Plan, PlanKind, Step
 from replay.planning.relevant_rows import find_rows_of_symbols
-from replay.planning.requirements import AlikeBlocks
+from replay.planning.requirements import AlikeBlocks, Requirements
 from replay.planning.statistics import IntArray, Timeline
 
 EXPLORE_SHARE: Final = 0.4
@@ -129,22 +129,27 @@ def all_that_is_left(plan: Plan, statistics: Timeline) -> Stretches:
     return Stretches(blocks, 0, len(plan.stretches), n_events)
 
 
+def _blocks_of(options: Iterable[LookupOption], required: Requirements) -> set[int]:
+    """Return the basic blocks whose events some lookups find."""
+    conditions = (condition for option in options for condition in option.conditions)
+    return {required.block_at[c.position] for c in conditions if not c.fills_gap}
+
+
 def in_order(options: Sequence[LookupOption], plan: Plan) -> list[LookupOption]:
     """Return lookups in the order they are asked in: rarest first, but the first of all.
 
     That is the rarest of the rarest basic block, around whose occurrences all else is looked for.
     Conditions on gaps come last, as they bound nothing by themselves.
     """
-    block_at = plan.required.block_at
     n_events = 1 if plan.features is None else max(plan.features.n_events, 1)
     rarity: dict[int, float] = {}
     for option in options:
-        for block in {block_at[c.position] for c in option.conditions if not c.fills_gap}:
+        for block in _blocks_of([option], plan.required):
             rarity[block] = rarity.get(block, 1.0) * max(option.expected, 0.5) / n_events
 
     def rank(option: LookupOption) -> tuple[float, float]:
-        blocks = [rarity[block_at[c.position]] for c in option.conditions if not c.fills_gap]
-        return min(blocks, default=math.inf), option.expected
+        blocks = _blocks_of([option], plan.required)
+        return min((rarity[block] for block in blocks), default=math.inf), option.expected
 
     rest = sorted(options, key=lambda option: (option.fills_gap, option.expected))
     first = min(options, key=rank, default=None)
@@ -222,7 +227,7 @@ class _Stepping:
             return None
         if not self._asked or not self._state.is_found:
             judged = self._expected(options)
-            if judged is not None and self._is_safe(judged):
+            if judged is not None and self._is_safe(judged.cost_s):
                 return judged
         if not self._asked:
             return self._explored(options)
@@ -246,10 +251,8 @@ class _Stepping:
         cost_s = self._lookup_s(ahead[0]) if self._asked else self._cost(ahead[0])
         return _Judged(ahead[0], cost_s, after_s, why)
 
-    def _blocks_of(self, option: LookupOption) -> set[int]:
-        """Return the basic blocks whose events a lookup finds."""
-        block_at = self._plan.required.block_at
-        return {block_at[c.position] for c in option.conditions if not c.fills_gap}
+    def _blocks_of(self, *options: LookupOption) -> set[int]:
+        return _blocks_of(options, self._plan.required)
 
     def _expected_of(self, chain: Sequence[LookupOption]) -> float:
         """Return how many events satisfy all of some lookups, if chance joins them."""
@@ -260,8 +263,7 @@ class _Stepping:
         """Return whether a lookup was not asked yet and could leave anything out."""
         if option in self._asked:
             return False
-        block_at = self._plan.required.block_at
-        asked = {block_at[c.position] for o in self._asked for c in o.conditions if not c.fills_gap}
+        block_at, asked = self._plan.required.block_at, self._blocks_of(*self._asked)
         return not option.fills_gap or any(
             {block_at[c.position] - 1, block_at[c.position]} <= asked for c in option.conditions
         )
@@ -274,7 +276,7 @@ class _Stepping:
             judged = self._judged(option, after_s, "")
             if judged.cost_s + after_s < least_s:
                 best, least_s = judged, judged.cost_s + after_s
-        return best if best is None or self._is_safe(best) else None
+        return best if best is None or self._is_safe(best.cost_s) else None
 
     def _explored(self, options: Sequence[LookupOption]) -> _Judged | None:
         """Return a lookup that is cheap beside what is left, and may find that far less is.
@@ -308,17 +310,15 @@ class _Stepping:
         share = EXPLORE_SHARE if is_uneven else EXPLORE_UNKNOWN
         cost_s = self._lookup_s(chain[0]) + self._sweep_of(self._expected_of(chain))
         cost_s += sum(self._lookup_s(option, is_beside=True) for option in chain[1:])
-        if self._lost_s + cost_s > share * self.now_s:
-            return False
-        full_s = self._wanted * self._full_s
-        return is_bearable(self._spent_s, cost_s, self.now_s, full_s, TRIED_SHARE)
+        is_cheap = self._lost_s + cost_s <= share * self.now_s
+        return is_cheap and self._is_safe(cost_s, TRIED_SHARE)
 
     def _judged(self, option: LookupOption, after_s: float, why: str) -> _Judged:
         return _Judged(option, self._cost(option), after_s, why)
 
-    def _is_safe(self, judged: _Judged, share: float = 1.0) -> bool:
+    def _is_safe(self, cost_s: float, share: float = 1.0) -> bool:
         full_s = self._wanted * self._full_s
-        return is_bearable(self._spent_s, judged.cost_s, self.now_s, full_s, share)
+        return is_bearable(self._spent_s, cost_s, self.now_s, full_s, share)
 
     def _cost(self, option: LookupOption) -> float:
         """Return the seconds a lookup takes, with the intervals of what it leaves."""
@@ -340,8 +340,7 @@ class _Stepping:
             if ranges.is_of_keys and is_narrow:
                 n = min(n, float(max(found.n_intervals, 1) * FENCE_ENTRIES))
         else:
-            blocks = self._blocks_of(option)
-            is_narrow = any(not blocks.isdisjoint(self._blocks_of(o)) for o in self._asked)
+            is_narrow = not self._blocks_of(option).isdisjoint(self._blocks_of(*self._asked))
         entries = np.array(n)
         if option.most >= ENTRIES_MIN and (is_narrow or is_beside):
             return float(within_cost(entries, weights, keyed=keyed))
@@ -370,8 +369,7 @@ class _Stepping:
         found = self._state.found()
         n_blocks, n = max(count_blocks(found.blocks), 1), max(found.n_intervals, 1)
         in_window = max(min(found.n_events_covered / n, 2.0 * self._features.mean_window), 1.0)
-        block_at = self._plan.required.block_at
-        known = {block_at[c.position] for o in self._asked for c in o.conditions if not c.fills_gap}
+        known = self._blocks_of(*self._asked)
         of_row = of_window = 1.0
         for block, share in densities.items():
             if block in known:

@@ -491,8 +491,9 @@ class _Grid:
             return times, np.ones(0, np.bool_)
         grid = self._grid
         assert grid is not None
-        starts, _ = grid.bounds_of(grid.starting_after(times) - grid.n_ends)
-        _, ends = grid.bounds_of(grid.starting_after(times) - 1)
+        behind = grid.starting_after(times)
+        starts, _ = grid.bounds_of(behind - grid.n_ends)
+        _, ends = grid.bounds_of(behind - 1)
         return starts, times < ends
 
     def starts_behind(self, bounds: IntArray) -> IntArray:
