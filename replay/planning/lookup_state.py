@@ -48,19 +48,13 @@ class LookupSource(Protocol):
 class LookupState:
     """What the lookups of a plan found so far, and where the next one is worth looking."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        expected: Mapping[IndexLookup, float],
-        statistics: Timeline,
-        source: LookupSource,
-    ) -> None:
+    def __init__(self, plan: Plan, statistics: Timeline, source: LookupSource) -> None:
         self.plan = replace(plan, conditions=())
         """The plan with the conditions of the lookups asked so far."""
         self.counts: dict[IndexLookup, int] = {}
         """Events found by each lookup asked, in their order."""
         self._statistics, self._source = statistics, source
-        self._expected = dict(expected)
+        self._expected = {option.lookup: option.expected for option in plan.options}
         self._given: dict[Slot, Occurrences] = {}
         """What was found, as far as later lookups left it."""
         self._anchors: list[Occurrences] = []
@@ -103,6 +97,24 @@ class LookupState:
             if rows is None:
                 self._anchors.extend({id(given): given for given in found.values()}.values())
         self._narrowed = self._found = None
+
+    def begun_anew(self, plan: Plan) -> LookupState:
+        """Return the state before any lookup of a plan."""
+        return LookupState(plan, self._statistics, self._source)
+
+    def only_found(self) -> IntArray | None:
+        """Return the rows found, ascending, where all lookups were of one position of a sequence.
+
+        None of others, whose intervals are those of several rows, and where rows have keys, by
+        which a replay leaves rows out inside blocks too.
+        """
+        places = {condition.place for condition in self.plan.conditions}
+        lists = {id(given): given for given in self._given.values()}
+        if len(places) != 1 or len(lists) != 1 or min(places) < 0:
+            return None
+        (given,) = lists.values()
+        is_kept = given.keys is None and self.plan.required.network is None
+        return given.seq if is_kept else None
 
     def found(self) -> Stretches:
         """Return what the intervals cover by the lookups asked so far."""

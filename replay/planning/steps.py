@@ -11,7 +11,14 @@ import numpy as np
 
 from costmodel.features import PlanFeatures
 from costmodel.guard import in_words, is_bearable
-from costmodel.lookups import COVER_MAX, ENTRIES_MIN, interval_cost, lookup_cost, within_cost
+from costmodel.lookups import (
+    COVER_MAX,
+    ENTRIES_MIN,
+    SATURATED,
+    interval_cost,
+    lookup_cost,
+    within_cost,
+)
 from costmodel.parameters import CostParameters
 from costmodel.plan_cost import estimate_full, replay_cost
 from indexing.config import FENCE_ENTRIES
@@ -20,6 +27,8 @@ from replay.planning.block_ranges import (
     bridge,
     count_blocks,
     count_events,
+    mask_of,
+    ranges_of,
     without,
 )
 from replay.planning.intervals import Stretches
@@ -105,8 +114,7 @@ def carry_out(
         return CarriedOut(
             *find_rows_of_symbols(plan, statistics, source, clock, seconds_max=seconds_max)
         )
-    expected = {option.lookup: option.expected for option in plan.options}
-    state = LookupState(plan, expected, statistics, source)
+    state = LookupState(plan, statistics, source)
     if plan.takes_steps and not plan.finds_nothing:
         return _Stepping(plan, state, statistics, clock, seconds_max).run()
     if plan.kind is PlanKind.FULL:
@@ -229,9 +237,10 @@ class _Stepping:
             judged = self._expected(options)
             if judged is not None and self._is_safe(judged.cost_s):
                 return judged
+        if self._asked:
+            self._look()
         if not self._asked:
-            return self._explored(options)
-        self._look()
+            return self._explored([o for o in self._plan.options if self._may_ask(o)])
         if not len(self._state.found().blocks):
             return None
         return self._best(options) or self._explored(options)
@@ -239,10 +248,14 @@ class _Stepping:
     def _expected(self, options: Sequence[LookupOption]) -> _Judged | None:
         """Return the next of the lookups that were expected to be worth it from the start.
 
-        Behind the first, only where computing what is left takes longer than asking it.
+        Behind the first, only where computing what is left takes longer than asking it, or would
+        find nothing less.
         """
         ahead = [option for option in self._planned if option in options]
-        if not ahead or (self._asked and self._sweep_s() <= self._lookup_s(ahead[0])):
+        if not ahead:
+            return None
+        is_swept_sooner = self._asked and self._sweep_s() <= self._lookup_s(ahead[0])
+        if is_swept_sooner and not self._lies_everywhere():
             return None
         after_s = self._plan.estimated.cost - self._plan.estimated.index_cost
         first_why = "with those that are expected to follow it"
@@ -405,10 +418,49 @@ class _Stepping:
             )
         )
 
+    def _lies_everywhere(self) -> bool:
+        """Return whether what was found lies in so many blocks that no look at it would pay.
+
+        Each interval holds the event it is around, so no fewer blocks than hold one are left.
+        """
+        seq = self._state.only_found()
+        if seq is None or self._features.times_covered(len(seq)) <= SATURATED:
+            return False
+        holds = np.diff(np.searchsorted(seq, self._base)) > 0
+        holds &= mask_of(self._plan.stretches, self._statistics.n_blocks)
+        blocks = bridge(ranges_of(holds), self._features.bridge_blocks)
+        least_s = self._wanted * self._replay_s(blocks)
+        return least_s + self._sweep_of(len(seq)) >= self.now_s
+
+    def _set_aside(self) -> None:
+        """Go on as if what lies everywhere had not been asked, but for what it took."""
+        last = self._steps[-1]
+        self._steps[-1] = replace(last, why=f"{last.why}; its events lie in nearly every block")
+        self._lost_s += self._spent_s - self._settled_s
+        self._settled_s = self._spent_s
+        self._plan = replace(
+            self._plan,
+            options=tuple(
+                replace(option, expected=float(self._state.counts[option.lookup]), is_even=True)
+                if option in self._asked
+                else option
+                for option in self._plan.options
+            ),
+        )
+        self._planned = [option for option in self._planned if option not in self._asked]
+        self._asked = []
+        self._state = self._state.begun_anew(self._plan)
+
     def _look(self) -> None:
-        """Compute exactly what is left, and note it with the last step."""
+        """Compute exactly what is left, and note it with the last step.
+
+        Where that would show next to nothing left out, what was found is set aside instead.
+        """
         last, began = self._steps[-1], self._clock()
         if last.left is not None:
+            return
+        if self._lies_everywhere():
+            self._set_aside()
             return
         found = self._state.found()
         self._spent_s += self._sweep_of(found.n_candidates)
@@ -431,6 +483,7 @@ class _Stepping:
         found, kind, cost_s = tree, PlanKind.TREE, self._tree_s
         if self._asked:
             self._look()
+        if self._asked:
             found, kind = self._state.found(), PlanKind.INDEXES
             cost_s = self._replay_s(found.blocks)
             if self._tree_s < cost_s:
@@ -461,9 +514,9 @@ class _Stepping:
 
     def _refused(self, is_empty: bool) -> list[Step]:
         """Return the lookups that were not asked, and why."""
-        refused = []
+        refused, taken = [], {step.lookup for step in self._steps}
         for option in self._plan.options:
-            if option in self._asked:
+            if option.name in taken:
                 continue
             after_s = None
             if self._is_late:

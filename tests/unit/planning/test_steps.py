@@ -259,6 +259,38 @@ def test_tries_that_saved_nothing_count_for_those_that_follow(
     assert carried_out(less, query, stream)[1].attributes == ["a", "b"]
 
 
+def test_what_lies_in_nearly_every_block_is_set_aside_without_a_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hundred A, one a block, where one was expected: their windows cover the stream four times,
+    and what is left cannot be less than all of it."""
+    monkeypatch.setattr("replay.planning.lookup_state.replay_stretches", None)
+    stream, query = pair(ones_at(*range(5, 1000, 10)), ones_at(), within=40)
+    done, indexes = carried_out(plan_on(stream, query, {"a": 1.0}), query, stream)
+    assert indexes.attributes == ["a"]
+    assert done.plan.kind is PlanKind.FULL
+    assert done.plan.conditions == ()
+    (step,) = done.plan.steps
+    assert step.taken
+    assert step.left is None
+    assert step.why.endswith("; its events lie in nearly every block")
+
+
+def test_what_lies_in_some_blocks_alone_is_looked_at_however_much_it_is() -> None:
+    stream, query = pair(ones_at(*range(400, 600)), ones_at(), within=40)
+    done, _ = carried_out(plan_on(stream, query, {"a": 1.0}), query, stream)
+    assert done.stretches.blocks.tolist() == [[40, 64]]
+
+
+def test_behind_what_was_set_aside_another_lookup_is_tried() -> None:
+    """B stands in row 505 alone, so matches begin from row 465 on; A is not asked once more."""
+    stream, query = pair(ones_at(*range(5, 1000, 10)), ones_at(505), within=40)
+    done, indexes = carried_out(plan_on(stream, query, {"a": 1.0, "b": 2.0}), query, stream)
+    assert indexes.attributes == ["a", "b"]
+    assert done.plan.name == "indexes=B.b"
+    assert done.stretches.blocks.tolist() == [[46, 51]]
+
+
 def test_what_found_too_much_is_followed_by_a_full_replay_in_one_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
