@@ -10,6 +10,7 @@ PYTEST_ARGS ?=
 # Processes that run tests. Each that meets a test of ingest starts a JVM.
 WORKERS ?= 2
 BENCH_ARGS ?=
+ROOM ?= replay
 
 # Both names: pip 25.3 stopped applying the first to what packages are built with.
 export PIP_CONSTRAINT := constraints.txt
@@ -23,7 +24,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-warn-script-location -c con
 INPUTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest test-slow campaign fuzz test-nojit lint types contracts check bench docs lock clean \
+.PHONY: help demo test test-oldest test-slow campaign fuzz test-nojit lint types contracts check bench map docs lock clean \
         prerequisites
 
 help: ## list the jobs
@@ -87,6 +88,9 @@ bench: prerequisites .venv/.installed-dev ## measure, small sizes (BENCH_ARGS="-
 	@$(BIN)/python -m benchmarks.ingest $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.memory $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.ordinary_sql $(BENCH_ARGS)
+
+map: ## print what each file of a room is for (ROOM=replay/patterns)
+	@git ls-files '$(ROOM)/*.py' | xargs grep -H -m1 '^"""' | sed 's/:"""/: /; s/"""$$//'
 
 docs: prerequisites .venv/.installed-dev ## write docs/cli.md anew from the commands' own help
 	@$(BIN)/python scripts/write_cli_reference.py
