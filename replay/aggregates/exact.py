@@ -1,7 +1,7 @@
 """Whole numbers of any size, and sums of doubles without loss, in arrays of words of 64 bits.
 
 A number is the last axis of an array: its words, the lowest first, in two's complement. All numbers
-of an array have as many words as the widest needs; `exact_kernels` says when that is too few.
+of an array have as many words as the widest needs.
 
 Sums of blocks in the tree, ``chronicle.tree.double_double``, stay pairs of doubles: a summary has a
 fixed number of bytes in the files that are there, is merged by NumPy a million at a time, and its
@@ -34,9 +34,3 @@ def from_ints(values: Iterable[int], n_words: int) -> Words:
     size = _WORD_BYTES * n_words
     data = b"".join(value.to_bytes(size, "little", signed=True) for value in values)
     return np.frombuffer(data, "<u8").reshape(-1, n_words).astype(np.uint64)
-
-
-def widened(numbers: Words) -> Words:
-    """Return the same numbers in twice the words."""
-    signs = np.where(numbers[..., -1:] >> np.uint64(63), ~np.uint64(0), np.uint64(0))
-    return np.concatenate([numbers, np.repeat(signs, numbers.shape[-1], axis=-1)], axis=-1)

@@ -17,8 +17,10 @@ from replay.errors import LimitExceededError
 from replay.language import bind, parse_query
 from replay.operators.packing import pack, unpack
 from replay.patterns.program import summed_as_pushed, summed_in_windows
-from replay.patterns.summing import event_grain
+from replay.patterns.summing import entries, event_grain
+from replay.patterns.summing.entries import EntryTrendOperator
 from replay.patterns.summing.lanes import Lanes, lanes_of
+from replay.patterns.summing.operator import TrendOperator
 from replay.patterns.trends.algebra import to_summing, why_enumerated
 from replay.running import windowed_patterns
 from replay.running.summed_patterns import PatternSums
@@ -81,6 +83,34 @@ def test_sums_of_rows_in_pieces_with_snapshots_between_are_those_of_all(case: Pa
         sums.take_over(state)
     (found,) = sums.finish()
     assert answer(found) == answer(replay.query({"s": table}, sql).table)
+
+
+def by_entries(seed: int) -> PatternCase | None:
+    """Return the case of a seed, if its sums within a time are told apart by entries."""
+    case = aggregate_case(seed, in_windows=False)
+    bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
+    program = summed_as_pushed(bound)
+    is_entered = program is not None and lanes_of(bound, program) is Lanes.ENTRIES
+    return case if is_entered else None
+
+
+@given(SEEDS.map(by_entries).filter(lambda case: case is not None))
+@settings(SLOW, suppress_health_check=list(HealthCheck))
+def test_sums_by_entries_in_pieces_are_those_by_starts(case: PatternCase) -> None:
+    table = case.stream.table
+    bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
+    program = summed_as_pushed(bound)
+    assert program is not None
+    operators = EntryTrendOperator(program), TrendOperator(program)
+    with patch.object(entries, "ROWS_AT_ONCE", 1):
+        for low, high in pairwise([0, *case.stream.cuts, table.num_rows]):
+            rows = table.slice(low, high - low).select(list(program.columns))
+            for operator in operators:
+                operator.push(program.prepare(rows.unify_dictionaries()), low)
+    for operator in operators:
+        operator.finish()
+    found, expected = (operator.totals() for operator in operators)
+    assert found == expected
 
 
 def in_panes(seed: int) -> PatternCase | None:

@@ -1,4 +1,4 @@
-"""The rows of stretches as strategies search them: what a matcher and a counter share."""
+"""The rows of stretches as strategies search them."""
 
 from __future__ import annotations
 

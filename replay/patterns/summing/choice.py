@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from replay.patterns.program import MatchProgram
-from replay.patterns.summing.entries import WindowedCounter
+from replay.patterns.summing.entries import EntryTrendOperator
 from replay.patterns.summing.event_grain import EventTrendOperator
 from replay.patterns.summing.lanes import Lanes, lanes_of
 from replay.patterns.summing.operator import TrendOperator
 
-Summed = TrendOperator | WindowedCounter
+Summed = TrendOperator
 
 
 def new_summing(program: MatchProgram, n_events: int | None = None) -> Summed:
@@ -17,7 +17,7 @@ def new_summing(program: MatchProgram, n_events: int | None = None) -> Summed:
     if program.sums.grain is not None:
         return EventTrendOperator(program, n_events)
     if lanes_of(program.query, program) is Lanes.ENTRIES:
-        return WindowedCounter(program, n_events)
+        return EntryTrendOperator(program, n_events)
     return TrendOperator(program, n_events)
 
 

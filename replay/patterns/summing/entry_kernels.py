@@ -1,8 +1,10 @@
-"""Compiled counts of matches in windows: rows as matrices, and windows as their products.
+"""Compiled sums over matches in windows: rows as matrices, and windows as their products.
 
-*Cells* are rows of an array of numbers, see ``exact_kernels.py``; a lane has one for each state of
-the automaton, from ``base`` on. That of state 1, the empty mapping, is 1 while runs may begin: so a
-row is a linear map of a lane's cells, and rows one after the other are a product of matrices.
+A *matrix* has a lane for each state of the automaton: what has become of one run that was in that
+state when the first of some rows came. Lane 1, of the empty mapping, has the runs that began in
+those rows. Each lane has a cell for each state, and in its cell 0, in which no run is, its matches.
+Rows one after the other change a matrix where it stands, by the same steps as any other lane; a row
+before all the others changes its lanes by the same steps in reverse.
 """
 
 from __future__ import annotations
@@ -13,9 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from chronicle.compiled import njit
-from replay.aggregates.exact_kernels import add, add_product, clear, copy, is_zero
 from replay.patterns.run_end_kernels import is_after
-from replay.patterns.strategies.run_kernels import Tables, lowest, passed
+from replay.patterns.summing.kernels import (
+    HIGH,
+    Fields,
+    Program,
+    Rows,
+    add,
+    begin_run,
+    high_product,
+    increase,
+    is_none,
+    map_row,
+    merge_at_once,
+    put_best,
+    see,
+)
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -23,209 +38,337 @@ Bools = npt.NDArray[np.bool_]
 
 STATUS_DONE = 0
 STATUS_WIDE = 1
-"""Numbers need more words."""
+"""Numbers may need another word."""
 STATUS_LONG = 2
-"""The queue needs more room."""
+"""The front needs more room."""
 
 EMPTY = 1
-"""State of the empty mapping, whatever row comes next."""
+"""State of the empty mapping, and lane of the runs that begin."""
 
-# Fields of `at`, which says how far a kernel is and lets it go on where it stopped.
+# Fields of `at`, which says how far the kernel is and lets it go on where it stopped.
 AT_SEGMENT = 0
 AT_ROW = 1
-FRONT = 2  # first row of the queue
-MIDDLE = 3  # end of its front, and begin of its back
-FRONT_BASE = 4  # row of the first entry of `front`
-AT_SIZE = 5
+MIDDLE = 2  # end of the front, and begin of the back
+N_FRONT = 3  # rows of the front that are left
+OLDEST = 4  # the first row of the back that begins runs, -1: none
+IS_LATE = 5  # whether the back has rows that are not in its matrix
+AT_SIZE = 6
 
-_ONE = np.uint64(1)
+# Kinds, rules and steps, as in `replay.patterns.trends.machine`.
+_SUM, _FLAGS = 0, 1
+_LAST, _FIRST, _CLEAR, _LENGTHEN = 2, 3, 4, 5
+_OP_NONE, _OP_BEGIN, _OP_ADD, _OP_MAP, _OP_FINISH, _OP_CLEAR, _OP_PUT = 0, 1, 2, 3, 4, 5, 6
+_OP_MOVE, _OP_MATCH, _OP_MOVE_NEW, _OP_MATCH_NEW = 7, 8, 9, 10
+
 _NONE = np.uint64(0)
-_ALL = ~_NONE
-
-
-class Lanes(NamedTuple):
-    """Cells, and what is needed to change them; numbers of all have as many words."""
-
-    cells: Words
-    finished: Words
-    """By segment or partition: how many runs have become matches."""
-    moved: Words
-    """A lane, or all lanes, after the row."""
-    accepted: Words
-    """One number: runs that became matches at the row; and another for products."""
+_ONE = np.uint64(1)
+_HIGH_BITS = 44
 
 
 class Queue(NamedTuple):
-    """Rows of a window as two stacks; ``queue`` of `count_within`."""
+    """Rows of a window as two stacks."""
 
-    front: Words
-    """By row of the front: from the empty mapping to each state, by that row and all behind it."""
-    suffix: Words
-    """From any state to any, by rows of the front; while the back becomes the front."""
     back: Words
-    """From any state to any by the rows of the back."""
-    whole: Words
-    """From the empty mapping to each state by all rows of the queue."""
+    """The matrix of the newer rows."""
+    suffix: Words
+    """Matrix of rows of the front, while the back becomes the front; and slots."""
+    front: Words
+    """By row of the front that begins runs, the newest first: lane 1 of it and all behind it."""
+    front_rows: IntArray
+    """Which rows these are."""
 
 
 @njit(_nrt=False)
-def see(cells, base, moved, to, accepted, word, begin, semantics, tables):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Let a lane see a row: its cells from then on come into ``moved``, from ``to`` on.
+def _set_identity(matrix, n_states, fields):  # type: ignore[no-untyped-def]
+    """Let a matrix be that of no rows."""
+    for cell in range(n_states * n_states):
+        _set_none(matrix, cell)
+    for state in range(EMPTY + 1, n_states):
+        begin_run(matrix, state * n_states + state, fields)
 
-    ``begin`` is the state of the empty mapping at the row, and ``accepted`` becomes the number of
-    runs that are matches by it. Returns whether all numbers fit.
-    """
-    n_states = tables.ways.size
-    for state in range(n_states):
-        clear(moved, to + state)
-    clear(accepted, 0)
-    fits = True
-    for state in range(EMPTY, n_states):
-        if is_zero(cells, base + state):
+
+@njit(_nrt=False)
+def _set_none(cells, cell):  # type: ignore[no-untyped-def]
+    for w in range(cells.shape[1]):
+        cells[cell, w] = _NONE
+
+
+@njit(_nrt=False)
+def add_times(into, i, other, j, begin, words, factors, k, at, n_words):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Add the product of a number and one that is not negative, of which the low words count."""
+    for p in range(n_words):
+        by = factors[k, at + p]
+        if by == _NONE:
             continue
-        at = begin if state == EMPTY else state
-        ways = word & tables.ways[at]
-        while ways:
-            target = tables.step[at, lowest(ways)]
-            ways &= ways - _ONE
-            if tables.accepts[target + 1] > tables.accepts[target]:
-                fits &= add(accepted, 0, cells, base + state)
-            if tables.ways[target] != 0:
-                fits &= add(moved, to + target, cells, base + state)
-        kept = EMPTY if state == EMPTY else passed(state, word, semantics, tables, _ALL)
-        if kept >= 0:
-            fits &= add(moved, to + kept, cells, base + state)
-    return fits
+        carry = _NONE
+        for w in range(begin, begin + words - p):
+            n = other[j, w]
+            low = by * n + carry
+            high = high_product(by, n) + (_ONE if low < carry else _NONE)
+            whole = into[i, w + p] + low
+            into[i, w + p] = whole
+            carry = high + (_ONE if whole < low else _NONE)
 
 
 @njit(_nrt=False)
-def set_identity(matrix, n_states):  # type: ignore[no-untyped-def]
-    """Let a matrix leave every lane as it is."""
-    for state in range(n_states):
-        for other in range(n_states):
-            clear(matrix, state * n_states + other)
-        matrix[state * n_states + state, 0] = _ONE
+def _n_bits(cells, cell, words):  # type: ignore[no-untyped-def]
+    """Return how many bits a number of runs has."""
+    for w in range(words - 1, -1, -1):
+        word, n = cells[cell, w], 64 * w + 1
+        if word != _NONE:
+            for step in (32, 16, 8, 4, 2, 1):
+                if word >> np.uint64(step) != _NONE:
+                    word >>= np.uint64(step)
+                    n += step
+            return n
+    return 0
+
+
+@njit(_nrt=False, forceinline=True)
+def _add_joined(into, i, one, j, other, k, fields):  # type: ignore[no-untyped-def]
+    """Add the runs that go on as those of ``one`` and then as those of ``other``."""
+    n_words = fields.words[0]
+    if is_none(one, j, 0, n_words) or is_none(other, k, 0, n_words):
+        return
+    add_times(into, i, other, k, 0, n_words, one, j, 0, n_words)
+    for f in range(1, fields.kind.size):
+        kind, rule, at, words = fields.kind[f], fields.rule[f], fields.offset[f], fields.words[f]
+        if rule == _CLEAR:
+            add_times(into, i, other, k, at, words, one, j, at, n_words)
+            continue
+        # Which of ``other`` leave the value of ``one``, and which of ``one`` take that of other.
+        left = fields.offset[fields.waits[f]] if rule == _LAST else 0
+        taken = fields.offset[fields.waits[f]] if rule == _FIRST else 0
+        if kind == _SUM:
+            add_times(into, i, one, j, at, words, other, k, left, n_words)
+            add_times(into, i, other, k, at, words, one, j, taken, n_words)
+        elif rule == _LENGTHEN:
+            put_best(into, i, at, np.int64(one[j, at + 1] + other[k, at + 1]), kind)
+        else:
+            is_left = not is_none(other, k, left, n_words)
+            is_taken = not is_none(one, j, taken, n_words)
+            if kind == _FLAGS:
+                into[i, at] |= one[j, at] if is_left else _NONE
+                into[i, at] |= other[k, at] if is_taken else _NONE
+                continue
+            if is_left and one[j, at] != _NONE:
+                put_best(into, i, at, np.int64(one[j, at + 1]), kind)
+            if is_taken and other[k, at] != _NONE:
+                put_best(into, i, at, np.int64(other[k, at + 1]), kind)
+
+
+@njit(_nrt=False, forceinline=True)
+def _merge_lane(into, i, other, j, n_states, fields):  # type: ignore[no-untyped-def]
+    """Add the runs of a lane to another; returns whether one of its cells may be full."""
+    top = fields.words[0] - 1
+    is_full = False
+    for state in range(EMPTY + 1, n_states):
+        if not is_none(other, j + state, 0, fields.words[0]):
+            merge_at_once(into, i + state, other, j + state, fields)
+            is_full = is_full or into[i + state, top] >= HIGH
+    return is_full
+
+
+@njit(_nrt=False, forceinline=True)
+def _put_before(code, row, n_states, suffix, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Put a row before those of a matrix; returns whether one of its cells may be full.
+
+    Slots are lanes behind those of the states. Matches are left out: they are known already.
+    """
+    is_full = False
+    begin, end = program.begins[code], program.ends[code]
+    for k in range(begin, end):
+        if program.steps[k, 0] == _OP_NONE:
+            slot = (n_states + program.steps[k, 1]) * n_states
+            for state in range(n_states):
+                _set_none(suffix, slot + state)
+    for k in range(end - 1, begin - 1, -1):
+        op, a, b = program.steps[k]
+        slot = (n_states + a) * n_states
+        if op == _OP_CLEAR:
+            for state in range(n_states):
+                _set_none(suffix, a * n_states + state)
+        elif op == _OP_MAP:
+            _set_none(scratch, 0)
+            begin_run(scratch, 0, fields)
+            map_row(scratch, 0, b, row, fields, rows)
+            for state in range(EMPTY + 1, n_states):
+                if is_none(suffix, slot + state, 0, fields.words[0]):
+                    continue
+                for w in range(suffix.shape[1]):
+                    scratch[1, w] = suffix[slot + state, w]
+                _set_none(suffix, slot + state)
+                _add_joined(suffix, slot + state, scratch, 0, scratch, 1, fields)
+        elif op not in (_OP_NONE, _OP_MATCH, _OP_MATCH_NEW, _OP_FINISH):
+            source = slot if op in (_OP_ADD, _OP_BEGIN) else a * n_states
+            into = EMPTY * n_states if op in (_OP_BEGIN, _OP_MOVE_NEW) else b * n_states
+            if op == _OP_PUT:
+                source, into = into, slot
+            is_full = _merge_lane(suffix, into, suffix, source, n_states, fields) or is_full
+    return is_full
 
 
 @njit(_nrt=False)
-def put_before(suffix, moved, word, begin, semantics, tables):  # type: ignore[no-untyped-def]
-    """Put a row before those of a product of rows; returns whether all numbers fit."""
-    n = tables.ways.size
-    fits = True
-    for state in range(EMPTY, n):
-        for other in range(n):
-            clear(moved, state * n + other)
-        at = begin if state == EMPTY else state
-        ways = word & tables.ways[at]
-        while ways:
-            target = tables.step[at, lowest(ways)]
-            ways &= ways - _ONE
-            if tables.ways[target] != 0:
-                for other in range(n):
-                    fits &= add(moved, state * n + other, suffix, target * n + other)
-        kept = EMPTY if state == EMPTY else passed(state, word, semantics, tables, _ALL)
-        if kept >= 0:
-            for other in range(n):
-                fits &= add(moved, state * n + other, suffix, kept * n + other)
-    if fits:
-        for cell in range(n, n * n):
-            copy(suffix, cell, moved, cell)
-    return fits
-
-
-@njit(_nrt=False)
-def turn(at, row, words, opens, semantics, tables, queue, moved):  # type: ignore[no-untyped-def]
-    """Make the rows of the back those of the front; returns a status."""
-    n = tables.ways.size
-    first = at[MIDDLE]
-    if (row - first) * n > len(queue.front):
-        return STATUS_LONG
-    set_identity(queue.suffix, n)
-    for one in range(row - 1, first - 1, -1):
-        begin = 0 if opens[one] else EMPTY
-        if not put_before(queue.suffix, moved, words[one], begin, semantics, tables):
+def _turn(at, row, within, n_states, begins, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Make the rows of the back that are in the window the front; returns a status."""
+    suffix, n_front = queue.suffix, 0
+    _set_identity(suffix, n_states, fields)
+    for one in range(row - 1, at[MIDDLE] - 1, -1):
+        if is_after(rows.times[row], rows.times[one], within):
+            break
+        code = rows.code[one]
+        own = 2 * code + 1
+        if _put_before(own, one, n_states, suffix, scratch, fields, rows, program):
             return STATUS_WIDE
-        for state in range(n):
-            copy(queue.front, (one - first) * n + state, queue.suffix, EMPTY * n + state)
-    at[FRONT_BASE], at[MIDDLE] = first, row
+        if begins[code]:
+            if n_front == queue.front_rows.size:
+                return STATUS_LONG
+            for state in range(n_states):
+                for w in range(suffix.shape[1]):
+                    queue.front[n_front * n_states + state, w] = suffix[EMPTY * n_states + state, w]
+            queue.front_rows[n_front] = one
+            n_front += 1
+    at[N_FRONT], at[MIDDLE], at[OLDEST], at[IS_LATE] = n_front, row, -1, 0
     # Without this the rows that left with the front would stay in the product.
-    set_identity(queue.back, n)
+    _set_identity(queue.back, n_states, fields)
     return STATUS_DONE
 
 
-@njit(_nrt=False)
-def read_whole(at, queue, scratch, n):  # type: ignore[no-untyped-def]
-    """Find how runs stand that began in the queue; returns whether the numbers fit."""
-    fits = True
-    for state in range(n):
-        clear(queue.whole, state)
-    if at[FRONT] == at[MIDDLE]:
-        for state in range(EMPTY, n):
-            copy(queue.whole, state, queue.back, EMPTY * n + state)
-        return fits
-    front = (at[FRONT] - at[FRONT_BASE]) * n
-    for between in range(EMPTY, n):
-        if is_zero(queue.front, front + between):
+@njit(_nrt=False, forceinline=True)
+def _add_matches(place, n_front, n_states, queue, totals, fields):  # type: ignore[no-untyped-def]
+    """Add up the matches that the back knows of, and have it forget them; returns a status.
+
+    They are those of runs that began in the back or in what is left of the front.
+    """
+    words, back = fields.words[0], queue.back
+    front = (n_front - 1) * n_states
+    lanes = n_states if n_front else EMPTY + 1
+    for state in range(EMPTY + 1, lanes):
+        n_bits = _n_bits(back, state * n_states, words)
+        if n_bits:
+            n_bits += _n_bits(queue.front, front + state, words)
+        if n_bits > 64 * (words - 1) + _HIGH_BITS:
+            return STATUS_WIDE
+    if totals[place, words - 1] >= HIGH:
+        return STATUS_WIDE
+    for state in range(EMPTY, lanes):
+        cell = state * n_states
+        if is_none(back, cell, 0, words):
             continue
-        for state in range(EMPTY, n):
-            fits &= add_product(
-                queue.whole, state, queue.front, front + between, queue.back, between * n + state,
-                scratch,
-            )  # fmt: skip
-    return fits
+        if state == EMPTY:
+            merge_at_once(totals, place, back, cell, fields)
+        elif fields.kind.size == 1:
+            add_times(totals, place, back, cell, 0, words, queue.front, front + state, 0, words)
+        else:
+            _add_joined(totals, place, queue.front, front + state, back, cell, fields)
+        _set_none(back, cell)
+    return STATUS_DONE
+
+
+@njit(_nrt=False, forceinline=True)
+def _count_in_lanes(code, low, high, n_states, cells, n_words, program):  # type: ignore[no-untyped-def]
+    """Do what `see` does in lanes, of rows that are but counted and whose steps need no slots.
+
+    A step is taken in all of them before the next one, as lanes know nothing of each other.
+    """
+    is_full = False
+    for k in range(program.begins[code], program.ends[code]):
+        op, a, b = program.steps[k]
+        if op == _OP_MATCH:
+            a = 0
+        elif op in (_OP_MATCH_NEW, _OP_MOVE_NEW):
+            increase(cells, low * n_states + (a if op == _OP_MOVE_NEW else 0), 0, n_words)
+            continue
+        for base in range(low * n_states, high * n_states, n_states):
+            if op == _OP_CLEAR:
+                for w in range(n_words):
+                    cells[base + a, w] = _NONE
+            elif n_words == 1:
+                whole = cells[base + a, 0] + cells[base + b, 0]
+                cells[base + a, 0] = whole
+                is_full = is_full or whole >= HIGH
+            else:
+                add(cells, base + a, cells, base + b, 0, n_words)
+                is_full = is_full or cells[base + a, n_words - 1] >= HIGH
+    return is_full
+
+
+@njit(_nrt=False, forceinline=True)
+def _see_row(row, n_lanes, n_states, is_counted, back, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Put a row behind those of a matrix, as far as its lanes are needed; tells if one is full."""
+    older, own = 2 * rows.code[row], 2 * rows.code[row] + 1
+    if is_counted:
+        n_words = fields.words[0]
+        full = _count_in_lanes(own, EMPTY, EMPTY + 1, n_states, back, n_words, program)
+        others = _count_in_lanes(older, EMPTY + 1, n_lanes, n_states, back, n_words, program)
+        return full or others
+    is_full = False
+    for lane in range(EMPTY, n_lanes):
+        code, base = own if lane == EMPTY else older, lane * n_states
+        full = see(code, base, row, base, back, scratch, back, fields, rows, program)
+        is_full = is_full or full
+    return is_full
 
 
 @njit(_nrt=False)
-def count_within(segments, within, counted, times, words, opens, completes, semantics, tables, lanes, queue, at):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
-    """Add up the matches of each segment that are at most ``within`` long.
+def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratch, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum within a window from each start.
 
     The rows of the window that ends at a row are a queue of two stacks: at the front stand products
     of a row and all those behind it, so that the first can be let go; at the back one product of
-    all. ``completes`` are symbols that complete a match. ``segments`` has a row for each: place in
-    ``finished``, first row and end; ``counted`` says which rows' matches are to be added. Returns a
-    status; ``tables``, ``lanes`` and ``queue`` are plain tuples of the fields of the classes named
-    so.
+    all. A row that begins no run need not be let go. ``segments`` has of each the partition, the
+    first row, the first one whose matches are to be added, and the end. A row of code c takes the
+    steps ``2 c``, and ``2 c + 1`` where runs begin; ``begins`` says of a code whether any do, and
+    ``has_slots`` whether its steps need ``scratch``, which has two cells more than there are slots.
+    Returns a status; ``queue``, ``fields``, ``rows`` and ``program`` are plain tuples of the fields
+    of the classes named so.
     """
-    tables, lanes, queue = Tables(*tables), Lanes(*lanes), Queue(*queue)
-    n = tables.ways.size
+    queue, fields, rows, program = Queue(*queue), Fields(*fields), Rows(*rows), Program(*program)
+    is_counted = fields.kind.size == 1
     for number in range(at[AT_SEGMENT], len(segments)):
-        place, first, end = segments[number, 0], segments[number, 1], segments[number, 2]
+        place, first, counted, end = segments[number]
         row = at[AT_ROW]
+        at[AT_SEGMENT] = number
         if row < 0:
-            row = first
-            at[FRONT] = at[MIDDLE] = at[FRONT_BASE] = first
-            set_identity(queue.back, n)
-        while row < end:
-            at[AT_SEGMENT], at[AT_ROW] = number, row
-            while at[FRONT] < row and is_after(times[row], times[at[FRONT]], within):
-                if at[FRONT] == at[MIDDLE]:
-                    status = turn(at, row, words, opens, semantics, tables, queue, lanes.moved)
-                    if status != STATUS_DONE:
-                        return status
-                at[FRONT] += 1
-            begin = 0 if opens[row] else EMPTY
-            clear(lanes.accepted, 0)
-            fits = True
-            if counted[row] and words[row] & completes:
-                fits = read_whole(at, queue, lanes.accepted, n)
-                fits &= see(
-                    queue.whole, 0, lanes.moved, 0, lanes.accepted, words[row], begin, semantics,
-                    tables,
-                )  # fmt: skip
-            copy(lanes.accepted, 1, lanes.finished, place)
-            fits &= add(lanes.accepted, 1, lanes.accepted, 0)
-            copy(lanes.cells, 0, lanes.accepted, 1)
-            for state in range(EMPTY, n):
-                fits &= see(
-                    queue.back, state * n, lanes.moved, state * n, lanes.accepted, words[row],
-                    begin, semantics, tables,
-                )  # fmt: skip
-            if not fits:
-                return STATUS_WIDE
-            copy(lanes.finished, place, lanes.cells, 0)
-            for cell in range(n, n * n):
-                copy(queue.back, cell, lanes.moved, cell)
+            row = at[AT_ROW] = counted
+            at[MIDDLE], at[N_FRONT], at[OLDEST], at[IS_LATE] = first, 0, -1, first < counted
+            _set_identity(queue.back, n_states, fields)
+        while True:
+            n_front = at[N_FRONT]
+            oldest = queue.front_rows[n_front - 1] if n_front else at[OLDEST]
+            is_over = row == end
+            if is_over or (oldest >= 0 and is_after(rows.times[row], rows.times[oldest], within)):
+                status = _add_matches(place, n_front, n_states, queue, totals, fields)
+                if status != STATUS_DONE:
+                    return status
+                if is_over:
+                    break
+                while n_front > 0 and is_after(
+                    rows.times[row], rows.times[queue.front_rows[n_front - 1]], within
+                ):
+                    n_front -= 1
+                at[N_FRONT] = n_front
+                oldest = at[OLDEST]
+                if n_front == 0 and oldest >= 0:
+                    at[IS_LATE] |= is_after(rows.times[row], rows.times[oldest], within)
+            if at[IS_LATE]:
+                status = _turn(
+                    at, row, within, n_states, begins, queue, scratch, fields, rows, program
+                )
+                if status != STATUS_DONE:
+                    return status
+            code = rows.code[row]
+            if begins[code] and at[OLDEST] < 0:
+                at[OLDEST] = row
+            n_lanes = n_states if at[N_FRONT] else EMPTY + 1
+            is_full = _see_row(
+                row, n_lanes, n_states, is_counted and not has_slots[code], queue.back, scratch,
+                fields, rows, program,
+            )  # fmt: skip
             row += 1
+            at[AT_ROW] = row
+            if is_full:
+                return STATUS_WIDE
         at[AT_ROW] = -1
     at[AT_SEGMENT] = len(segments)
     return STATUS_DONE

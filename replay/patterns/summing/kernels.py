@@ -75,8 +75,8 @@ class Program(NamedTuple):
     steps: IntArray
 
 
-@njit(_nrt=False)
-def _add(into, i, other, j, begin, words):  # type: ignore[no-untyped-def]
+@njit(_nrt=False, forceinline=True)
+def add(into, i, other, j, begin, words):  # type: ignore[no-untyped-def]
     """Add a number to another, where they stand in their cells."""
     carry = _NONE
     for w in range(begin, begin + words):
@@ -89,7 +89,7 @@ def _add(into, i, other, j, begin, words):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
-def _increase(into, i, begin, words):  # type: ignore[no-untyped-def]
+def increase(into, i, begin, words):  # type: ignore[no-untyped-def]
     """Add one to a number."""
     for w in range(begin, begin + words):
         into[i, w] += _ONE
@@ -98,7 +98,7 @@ def _increase(into, i, begin, words):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
-def _high_product(one, other):  # type: ignore[no-untyped-def]
+def high_product(one, other):  # type: ignore[no-untyped-def]
     """Return the upper word of the product of two words."""
     low_one, high_one = one & _LOW, one >> _HALF
     low_other, high_other = other & _LOW, other >> _HALF
@@ -107,7 +107,7 @@ def _high_product(one, other):  # type: ignore[no-untyped-def]
     return high_one * high_other + (middle >> _HALF) + (lower >> _HALF)
 
 
-@njit(_nrt=False)
+@njit(_nrt=False, forceinline=True)
 def _add_product(into, i, begin, words, value, shift, other, j, factor, n_words):  # type: ignore[no-untyped-def]  # fmt: skip
     """Add ``value`` times 2**``shift`` times another number, which is not negative."""
     minus = value < 0
@@ -123,7 +123,7 @@ def _add_product(into, i, begin, words, value, shift, other, j, factor, n_words)
             n = other[j, factor + w]
             low = size * n
             part = low + high
-            high = _high_product(size, n) + (_ONE if part < low else _NONE)
+            high = high_product(size, n) + (_ONE if part < low else _NONE)
         elif w == n_words:
             part = high
         else:
@@ -146,7 +146,7 @@ def _add_product(into, i, begin, words, value, shift, other, j, factor, n_words)
             carry = _ONE if over or into[i, at] < carry else _NONE
 
 
-@njit(_nrt=False)
+@njit(_nrt=False, forceinline=True)
 def is_none(cells, i, begin, words):  # type: ignore[no-untyped-def]
     """Whether a number that counts runs is none."""
     for w in range(begin, begin + words):  # noqa: SIM110 - Numba compiles no generator
@@ -155,8 +155,8 @@ def is_none(cells, i, begin, words):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(_nrt=False)
-def _put_best(into, i, at, value, kind):  # type: ignore[no-untyped-def]
+@njit(_nrt=False, forceinline=True)
+def put_best(into, i, at, value, kind):  # type: ignore[no-untyped-def]
     """Let a value count, of which the least or greatest is kept."""
     if into[i, at] == _NONE:
         into[i, at] = _ONE
@@ -167,17 +167,19 @@ def _put_best(into, i, at, value, kind):  # type: ignore[no-untyped-def]
         into[i, at + 1] = np.uint64(value)
 
 
-@njit(_nrt=False)
+@njit(_nrt=False, forceinline=True)
 def merge(into, i, other, j, fields):  # type: ignore[no-untyped-def]
     """Add the runs of a cell to another."""
+    if is_none(other, j, 0, fields.words[0]):
+        return
     for f in range(fields.kind.size):
         kind, at = fields.kind[f], fields.offset[f]
         if kind == _SUM:
-            _add(into, i, other, j, at, fields.words[f])
+            add(into, i, other, j, at, fields.words[f])
         elif kind == _FLAGS:
             into[i, at] |= other[j, at]
         elif other[j, at] != _NONE:
-            _put_best(into, i, at, np.int64(other[j, at + 1]), kind)
+            put_best(into, i, at, np.int64(other[j, at + 1]), kind)
 
 
 @njit(_nrt=False, forceinline=True)
@@ -196,18 +198,18 @@ def merge_at_once(into, i, other, j, fields):  # type: ignore[no-untyped-def]
         carry = _ONE if over or whole < carry else _NONE
 
 
-@njit(_nrt=False)
+@njit(_nrt=False, forceinline=True)
 def begin_run(slots, slot, fields):  # type: ignore[no-untyped-def]
     """Add a run of no row to a cell."""
     for f in range(fields.kind.size):
         rule, at = fields.rule[f], fields.offset[f]
         if f == 0 or rule == _CLEAR:
-            _increase(slots, slot, at, fields.words[f])
+            increase(slots, slot, at, fields.words[f])
         elif rule == _LENGTHEN:
-            _put_best(slots, slot, at, 0, fields.kind[f])
+            put_best(slots, slot, at, 0, fields.kind[f])
 
 
-@njit(_nrt=False)
+@njit(_nrt=False, forceinline=True)
 def map_row(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-def]
     """Map a row in all runs of a cell."""
     if is_none(slots, slot, 0, fields.words[0]):
@@ -246,7 +248,7 @@ def map_row(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-
         elif kind == _FLAGS:
             slots[slot, at] |= np.uint64(value)
         else:
-            _put_best(slots, slot, at, value, kind)
+            put_best(slots, slot, at, value, kind)
     for f in range(1, fields.kind.size):
         if fields.rule[f] == _CLEAR and fields.symbols[f] >> np.uint64(symbol) & _ONE != _NONE:
             for w in range(fields.offset[f], fields.offset[f] + fields.words[f]):
@@ -255,20 +257,20 @@ def map_row(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-
 
 @njit(_nrt=False)
 def _count(code, base, total, cells, slots, totals, n_words, program):  # type: ignore[no-untyped-def]
-    """Do what `_see` does where runs are but counted, by the steps of `machine.counted`."""
+    """Do what `see` does where runs are but counted."""
     is_full = False
     for k in range(program.begins[code], program.ends[code]):
         op, a, b = program.steps[k]
         if op == _OP_MOVE:
-            _add(cells, base + a, cells, base + b, 0, n_words)
+            add(cells, base + a, cells, base + b, 0, n_words)
             is_full = is_full or cells[base + a, n_words - 1] >= HIGH
         elif op == _OP_MATCH:
-            _add(totals, total, cells, base + b, 0, n_words)
+            add(totals, total, cells, base + b, 0, n_words)
             is_full = is_full or totals[total, n_words - 1] >= HIGH
         elif op == _OP_MOVE_NEW:
-            _increase(cells, base + a, 0, n_words)
+            increase(cells, base + a, 0, n_words)
         elif op == _OP_MATCH_NEW:
-            _increase(totals, total, 0, n_words)
+            increase(totals, total, 0, n_words)
         elif op == _OP_CLEAR:
             for w in range(n_words):
                 cells[base + a, w] = _NONE
@@ -276,35 +278,45 @@ def _count(code, base, total, cells, slots, totals, n_words, program):  # type: 
             for w in range(n_words):
                 slots[a, w] = _NONE
         elif op == _OP_BEGIN:
-            _increase(slots, a, 0, n_words)
+            increase(slots, a, 0, n_words)
         elif op == _OP_ADD:
-            _add(slots, a, cells, base + b, 0, n_words)
+            add(slots, a, cells, base + b, 0, n_words)
         elif op == _OP_PUT:
-            _add(cells, base + b, slots, a, 0, n_words)
+            add(cells, base + b, slots, a, 0, n_words)
             is_full = is_full or cells[base + b, n_words - 1] >= HIGH
         elif op == _OP_FINISH:
-            _add(totals, total, slots, a, 0, n_words)
+            add(totals, total, slots, a, 0, n_words)
             is_full = is_full or totals[total, n_words - 1] >= HIGH
     return is_full
 
 
-@njit(_nrt=False)
+@njit(_nrt=False, forceinline=True)
 def _sum(code, base, row, total, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Do what `_see` does, by the steps of `machine.steps_of`."""
+    """Do what `see` does."""
     top = fields.words[0] - 1
     is_full = False
     for k in range(program.begins[code], program.ends[code]):
         op, a, b = program.steps[k]
-        if op == _OP_ADD:
+        if op == _OP_MOVE:
+            merge(cells, base + a, cells, base + b, fields)
+            is_full = is_full or cells[base + a, top] >= HIGH
+        elif op == _OP_ADD:
             merge(slots, a, cells, base + b, fields)
         elif op == _OP_MAP:
             map_row(slots, a, b, row, fields, rows)
         elif op == _OP_PUT:
             merge(cells, base + b, slots, a, fields)
             is_full = is_full or cells[base + b, top] >= HIGH
+        elif op == _OP_MATCH:
+            merge(totals, total, cells, base + b, fields)
+            is_full = is_full or totals[total, top] >= HIGH
         elif op == _OP_FINISH:
             merge(totals, total, slots, a, fields)
             is_full = is_full or totals[total, top] >= HIGH
+        elif op == _OP_MOVE_NEW:
+            begin_run(cells, base + a, fields)
+        elif op == _OP_MATCH_NEW:
+            begin_run(totals, total, fields)
         elif op == _OP_BEGIN:
             begin_run(slots, a, fields)
         elif op == _OP_NONE:
@@ -317,7 +329,7 @@ def _sum(code, base, row, total, cells, slots, totals, fields, rows, program):  
 
 
 @njit(_nrt=False, forceinline=True)
-def _see(code, base, row, total, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+def see(code, base, row, total, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
     """Let the cells of a lane, from row ``base`` on, see a row. Returns whether one may be full."""
     if fields.kind.size == 1:
         return _count(code, base, total, cells, slots, totals, fields.words[0], program)
@@ -337,7 +349,7 @@ def sum_rows(at, n_states, cells, slots, totals, fields, rows, program):  # type
         if program.begins[code] == program.ends[code]:
             continue
         lane = rows.lane[row]
-        if _see(code, lane * n_states, row, lane, cells, slots, totals, fields, rows, program):
+        if see(code, lane * n_states, row, lane, cells, slots, totals, fields, rows, program):
             return row + 1
     return rows.code.size
 
@@ -396,14 +408,14 @@ def sum_windows(at, n_states, within, heads, tails, following, born, free, cells
         is_full = False
         if program.begins[code] < program.ends[code]:
             while lane >= 0:
-                full = _see(
+                full = see(
                     code, lane * n_states, row, group, cells, slots, totals, fields, rows, program
                 )
                 is_full = is_full or full
                 lane = following[lane]
         if begins:
             lane = begin_lane(group, time, heads, tails, following, born, free)
-            full = _see(
+            full = see(
                 code + 1, lane * n_states, row, group, cells, slots, totals, fields, rows, program
             )
             is_full = is_full or full
@@ -511,7 +523,7 @@ def _count_in_lanes(code, lane, until, n_states, cells, following, n_words, prog
                 cells[base + into, 0] = whole
                 is_full = is_full or whole >= HIGH
             else:
-                _add(cells, base + into, cells, base + b, 0, n_words)
+                add(cells, base + into, cells, base + b, 0, n_words)
                 is_full = is_full or cells[base + into, n_words - 1] >= HIGH
             at = following[at]
     return is_full
@@ -569,7 +581,7 @@ def sum_panes(at, n_states, panes, begins, windows, listed, heads, tails, follow
         elif program.begins[older] < program.ends[older]:
             while lane != newest:
                 base = lane * n_states
-                full = _see(older, base, row, base, cells, slots, cells, fields, rows, program)
+                full = see(older, base, row, base, cells, slots, cells, fields, rows, program)
                 is_full = is_full or full
                 lane = following[lane]
         if is_new:
@@ -579,7 +591,7 @@ def sum_panes(at, n_states, panes, begins, windows, listed, heads, tails, follow
             newest = begin_lane(group, pane, heads, tails, following, born, free)
         if newest >= 0 and program.begins[own] < program.ends[own]:
             base = newest * n_states
-            full = _see(own, base, row, base, cells, slots, cells, fields, rows, program)
+            full = see(own, base, row, base, cells, slots, cells, fields, rows, program)
             is_full = is_full or full
         at[AT_ROW] += 1
         if is_full:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from replay.language.bound import BoundPatternQuery
 from replay.patterns.program import MatchProgram
+from replay.patterns.trends.machine import Rule
 
 
 class Lanes(StrEnum):
@@ -37,7 +38,5 @@ def lanes_of(query: BoundPatternQuery, program: MatchProgram, *, is_pushed: bool
         return Lanes.PANES if is_plain and not waits and not query.order_by else Lanes.WINDOWS
     if program.within is None:
         return Lanes.ONE
-    # A window is never gone through twice where nothing but the number of runs is asked: how many
-    # rows it has is not known before, and two stacks cost the same for any number.
-    is_count = sums.grain is None and len(sums.fields) == 1
-    return Lanes.ENTRIES if is_count and not is_pushed else Lanes.STARTS
+    is_joined = sums.grain is None and all(field.rule is not Rule.SINCE for field in sums.fields)
+    return Lanes.ENTRIES if is_joined and not is_pushed else Lanes.STARTS

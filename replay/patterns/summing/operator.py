@@ -30,7 +30,7 @@ from replay.patterns.trends.machine import (
     Rule,
     Steps,
     Sums,
-    counted,
+    at_once,
     relevant,
     steps_of,
 )
@@ -260,9 +260,8 @@ class TrendOperator(RowIntake):
     def _to_program(self) -> kernels.Program:
         every: list[Steps] = []
         for key in self._codes:
-            every += self._steps_of(key // 2, 0 if key % 2 else 1)
-        if len(self._sums.fields) == 1:
-            every = list(map(counted, every))
+            steps = self._steps_of(key // 2, 0 if key % 2 else 1)
+            every += [at_once(one, self._sums.fields) for one in steps]
         ends = np.cumsum([len(steps) for steps in every], dtype=np.int64)
         flat = [step for steps in every for step in steps]
         self._n_slots = 1 + max((a for op, a, _ in flat if op is Op.NONE), default=0)

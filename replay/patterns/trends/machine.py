@@ -11,6 +11,7 @@ Pure: kernels carry it out, `replay.patterns.summing.operator` drives them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -103,8 +104,8 @@ class Field:
     operand: int = RUNS
     """Which of ``Sums.operands``."""
     waits: int = RUNS
-    """Of the rule FIRST: the field that counts runs without a row of the symbols. Of SINCE: that of
-    the earlier row, which stands before."""
+    """Of the rule FIRST, and of LAST within a window, where runs are joined: the field that counts
+    runs without a row of the symbols. Of SINCE: that of the earlier row, which stands before."""
 
 
 SEQ = Operand(None, Kind.LEAST, Part.LEAST)
@@ -232,6 +233,7 @@ class _Fields:
         self._values: list[Expression] = []
         self._operands: list[Operand] = []
         self._fields = [Field(Kind.SUM)]
+        self._has_window = query.within is not None
         assert query.outer is not None
         first_seq = None
         if query.partition_by and query.outer.group_by:
@@ -300,7 +302,10 @@ class _Fields:
         if channel.held is Held.ROWS or (channel.held, part) in _BEST:
             return self._field(Field(kind, Rule.EVERY, channel.symbols, operand))
         if channel.held is Held.LAST:
-            return self._field(Field(kind, Rule.LAST, channel.symbols, operand))
+            waits = RUNS
+            if self._has_window:
+                waits = self._field(Field(Kind.SUM, Rule.CLEAR, channel.symbols))
+            return self._field(Field(kind, Rule.LAST, channel.symbols, operand, waits))
         waits = self._field(Field(Kind.SUM, Rule.CLEAR, channel.symbols))
         return self._field(Field(kind, Rule.FIRST, channel.symbols, operand, waits))
 
@@ -403,20 +408,26 @@ def steps_of(code: StrategyCode, word: int, begin: int | None, *, goes_on: bool 
     return [*steps, *((Op.CLEAR, state, 0) for state in moved), *put]
 
 
-def counted(steps: Steps) -> Steps:
-    """Return steps that do the same where runs are but counted, without slots if that can be.
+def at_once(steps: Steps, fields: Iterable[Field]) -> Steps:
+    """Return steps that do the same, without slots if that can be.
 
-    A state may be changed at once if no other is to read it afterwards.
+    Rows of which fields read something need them. A state may be changed at once if no other is to
+    read it afterwards.
     """
+    mapped = {symbol for op, _, symbol in steps if op is Op.MAP}
+    for field in fields:
+        seen = mapped if field.symbols is None else mapped.intersection(field.symbols)
+        if seen and field.rule is not Rule.KEEP:
+            return steps
     sources: dict[int, list[tuple[int, int]]] = {}
-    at_once: Steps = []
+    direct: Steps = []
     cleared = [a for op, a, _ in steps if op is Op.CLEAR]
     changes: dict[int, Steps] = {state: [] for state in cleared}
     for op, a, b in steps:
         if op in (Op.BEGIN, Op.ADD):
             sources.setdefault(a, []).append((op, b))
         elif op is Op.FINISH:
-            at_once += [
+            direct += [
                 (Op.MATCH, 0, b) if of is Op.ADD else (Op.MATCH_NEW, 0, 0) for of, b in sources[a]
             ]
         elif op is Op.PUT:
@@ -434,11 +445,11 @@ def counted(steps: Steps) -> Steps:
         state = ready[0]
         others = [move for move in left.pop(state) if move not in own]
         if state in cleared:
-            at_once += [] if own else [(Op.CLEAR, state, 0)]
+            direct += [] if own else [(Op.CLEAR, state, 0)]
         else:
-            at_once += own
-        at_once += others
-    return at_once
+            direct += own
+        direct += others
+    return direct
 
 
 def relevant(code: StrategyCode) -> int:

@@ -1,4 +1,4 @@
-"""Steps of rows where runs are but counted: the same as those that go through slots."""
+"""Steps of rows of which nothing is read: the same as those that go through slots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 from replay.language import bind, parse_query
 from replay.language.bound import BoundPatternQuery
 from replay.patterns.automaton import StrategyCode, compile_strategy
-from replay.patterns.trends.machine import Op, Steps, counted, steps_of
+from replay.patterns.trends.machine import Field, Kind, Op, Rule, Steps, at_once, steps_of
+
+COUNT = (Field(Kind.SUM),)
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64())])
 
@@ -69,7 +71,7 @@ def test_counts_by_fewer_steps_are_the_same(pattern: str, semantics: str) -> Non
     for word in range(1 << n_symbols):
         for begin in (None, 1):
             steps = steps_of(code, word, begin)
-            fewer = counted(steps)
+            fewer = at_once(steps, COUNT)
             assert carried_out(fewer, cells) == carried_out(steps, cells)
             assert len(fewer) <= len(steps)
 
@@ -78,6 +80,17 @@ def test_a_step_of_a_sequence_is_one_addition() -> None:
     code = code_of("A B C", "SKIP TILL ANY")
     (second,) = {int(state) for state in code.step[1] if state >= 0}
     third = int(code.step[second, 1])
-    assert counted(steps_of(code, 0b001, 1)) == [(Op.MOVE_NEW, second, 0)]
-    assert counted(steps_of(code, 0b010, 1)) == [(Op.MOVE, third, second)]
-    assert counted(steps_of(code, 0b100, 1)) == [(Op.MATCH, 0, third)]
+    assert at_once(steps_of(code, 0b001, 1), COUNT) == [(Op.MOVE_NEW, second, 0)]
+    assert at_once(steps_of(code, 0b010, 1), COUNT) == [(Op.MOVE, third, second)]
+    assert at_once(steps_of(code, 0b100, 1), COUNT) == [(Op.MATCH, 0, third)]
+
+
+def test_a_row_that_a_field_reads_keeps_its_slots() -> None:
+    code = code_of("A B C", "SKIP TILL ANY")
+    of_second = (*COUNT, Field(Kind.SUM, Rule.EVERY, (1,), 0))
+    of_all = (*COUNT, Field(Kind.SUM, Rule.EVERY, None, 0))
+    for word, fields in ((0b010, of_second), (0b011, of_second), (0b001, of_all)):
+        steps = steps_of(code, word, 1)
+        assert at_once(steps, fields) == steps
+    steps = steps_of(code, 0b101, 1)
+    assert at_once(steps, of_second) == at_once(steps, COUNT)

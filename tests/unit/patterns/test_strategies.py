@@ -6,9 +6,10 @@ That they find every match, once and in order, however rows are cut into batches
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -34,6 +35,7 @@ from replay.patterns.matches import Matches
 from replay.patterns.program import MatchProgram, compile_program
 from replay.patterns.strategies import matcher as matcher_module
 from replay.patterns.strategies import searches
+from replay.patterns.summing import entries
 from replay.patterns.summing.choice import Summed, new_summing
 from replay.patterns.summing.operator import TrendOperator
 from replay.patterns.trends.algebra import MATCHES
@@ -232,6 +234,12 @@ def test_patterns_too_large_are_refused() -> None:
 
 
 WRAPS = only_compiled("NumPy warns where compiled integers wrap")
+
+
+@pytest.fixture(autouse=True)
+def sums_at_each_push() -> Iterator[None]:
+    with patch.object(entries, "ROWS_AT_ONCE", 1):
+        yield
 
 
 LANES = (TrendOperator, new_summing)

@@ -15,7 +15,7 @@ import chronicle
 import replay
 from chronicle import StreamSettings
 from replay.errors import NotSupportedError
-from replay.patterns.summing import choice, entries, event_grain, operator
+from replay.patterns.summing import choice, event_grain, operator
 from replay.patterns.summing.lanes import Lanes
 from replay.running import windowed_patterns
 from tests.memory_stream import memory_store
@@ -98,6 +98,7 @@ def test_explain_tells_how_conditions_are_looked_at(
     assert told["grain"] == ("event" if edges else "type")
 
 
+GAP = "D.t - A.t"
 HOP = f"TABLE(HOP(TABLE s, DESCRIPTOR(t), 2, 4)) {PATTERN.format(by='window_start')}"
 
 
@@ -106,7 +107,8 @@ HOP = f"TABLE(HOP(TABLE s, DESCRIPTOR(t), 2, 4)) {PATTERN.format(by='window_star
     [
         (f"SELECT COUNT(*) {OVER_S}", "one"),
         (f"SELECT COUNT(*) {OVER_S.replace('ANY', 'ANY WITHIN 9')}", "entries"),
-        (f"SELECT SUM(C.x) {OVER_S.replace('ANY', 'ANY WITHIN 9')}", "starts"),
+        (f"SELECT SUM(C.x), MAX(m) {OVER_S.replace('ANY', 'ANY WITHIN 9')}", "entries"),
+        (f"SELECT MAX(m) {OVER_S.replace('ANY', 'ANY WITHIN 9').replace('A.x', GAP)}", "starts"),
         (f"SELECT SUM(C.x) FROM {HOP}", "panes"),
         (f"SELECT SUM(C.x) FROM {HOP.replace('HOP', 'SLIDING').replace('2, 4', '4')}", "panes"),
         (f"SELECT COUNT(*) FROM {HOP.replace('ANY', 'ANY WITHIN 2')}", "windows"),
@@ -199,7 +201,6 @@ def test_every_grain_and_lanes_give_the_same(
     for select in ("1 AS one", "SUM(U.x) AS s, MAX(C.x) AS m"):
         in_one = asked(select)
         assert asked(select, f"AND {ALWAYS}") == in_one
-        # Of counts by entries, of others by starts.
         assert asked(select, within=WITHIN_NOTHING) == in_one
         assert asked(select, f"AND {ALWAYS}", WITHIN_NOTHING) == in_one
         by_panes = asked(select, source=windows)
@@ -210,6 +211,8 @@ def test_every_grain_and_lanes_give_the_same(
             assert asked(select, source=windows) == by_panes
             patched.setattr(choice, "lanes_of", lambda *_: Lanes.STARTS)
             assert asked(select, within=WITHIN_NOTHING) == in_one
+            by_starts = asked(select, within="WITHIN 60")
+        assert asked(select, within="WITHIN 60") == by_starts
 
 
 @pytest.mark.parametrize("by", ["", ", x"])
@@ -217,8 +220,7 @@ def test_every_grain_and_lanes_give_the_same(
 def test_too_many_matches_to_be_told_are_an_error(
     monkeypatch: pytest.MonkeyPatch, within: str, by: str
 ):
-    for module in (operator, entries):
-        monkeypatch.setattr(module, "WORDS_MAX", 4)
+    monkeypatch.setattr(operator, "WORDS_MAX", 4)
     table = pa.table({"t": range(300), "x": [1] * 300})
     recognize = (
         f"(PARTITION BY {by.removeprefix(', ')} " if by else "(",
