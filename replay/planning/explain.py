@@ -367,7 +367,7 @@ def _actual_lines(plan: Plan, actual: Mapping[str, Any]) -> list[str]:
 def _counted(actual: Mapping[str, Any]) -> list[str]:
     """Return lines on what classes of query did: rows of numbers among what happened."""
     return [
-        f"{kind}  {', '.join(f'{n:,} {name}' for name, n in counts.items())}"
+        f"{kind}  {', '.join(f'{n:,} {name}' for name, n in counts.items())}".replace("_", " ")
         for kind, counts in actual.items()
         if isinstance(counts, dict) and kind != "seconds"
     ]

@@ -115,6 +115,8 @@ class Search(NamedTuple):
     n_gaps: Ints
     is_told: Bools
     """Whether the seed is what made those chosen so far certain at the instant."""
+    n_partial: Ints
+    """How many times some situations, but not all, were chosen, one number."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -450,9 +452,10 @@ def match(pattern, order, lives, search, partitions, since, clock, found):  # ty
     """
     n_found = 0
     for done in range(partitions.size):
-        partition = partitions[done]
+        partition, n_partial = partitions[done], search.n_partial[0]
         needed = _match_one(pattern, order, lives, search, partition, since, clock, found, n_found)
         if needed > len(found):
+            search.n_partial[0] = n_partial
             return done, n_found, needed
         n_found = needed
         _forget(pattern, lives, partition, clock)
@@ -510,6 +513,7 @@ def _join(pattern, order, lives, search, seed, found, n_found):  # type: ignore[
             n_found += 1
         else:
             depth += 1
+            search.n_partial[0] += 1
             _open(pattern, order, lives, search, first_name, depth)
         while depth > 0 and not _step(pattern, order, lives, search, first_name, term, depth):
             depth -= 1

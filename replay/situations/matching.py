@@ -82,6 +82,11 @@ class Matcher:
         """How many situations are kept."""
         return int(self._lives.size.sum())
 
+    @property
+    def n_partial(self) -> int:
+        """How many combinations of some situations, but not all, were looked for the rest of."""
+        return int(self._search.n_partial[0])
+
     def clear(self) -> None:
         """Take it that no situation so far is in a match to come."""
         self._lives = _no_lives(0, self._n, _ROOM_MIN)
@@ -230,8 +235,8 @@ def _order(pattern: Pattern, names: Ints) -> Order:
 def _search(n: int) -> Search:
     low, high, chosen, place, stop, n_gaps = np.zeros((6, n), np.int64)
     gap_from, gap_to = np.zeros((2, n, n), np.int64)
-    is_told = np.zeros(n, np.bool_)
-    return Search(low, high, chosen, place, stop, gap_from, gap_to, n_gaps, is_told)
+    is_told, n_partial = np.zeros(n, np.bool_), np.zeros(1, np.int64)
+    return Search(low, high, chosen, place, stop, gap_from, gap_to, n_gaps, is_told, n_partial)
 
 
 def _no_lives(n_partitions: int, n: int, room: int) -> Lives:

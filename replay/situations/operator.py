@@ -62,11 +62,20 @@ class SituationOperator:
     def counts(self) -> Counts:
         """How many situations were derived, and were live at once at most.
 
-        Suspects are those of matches that may have begun before the rows at hand; refuted is what
-        had.
+        Partial results are combinations of some situations, but not all, for which the rest was
+        looked for. Suspects are situations of matches that may have begun before the rows at hand;
+        refuted is what had.
         """
-        names = ("derived", "live", "suspects", "refuted")
-        return {"situations": dict(zip(names, self._counts.tolist(), strict=True))}
+        derived, live, suspects, refuted = self._counts.tolist()
+        return {
+            "situations": {
+                "derived": derived,
+                "live": live,
+                "partial_results": self._matcher.n_partial,
+                "suspects": suspects,
+                "refuted": refuted,
+            }
+        }
 
     @property
     def n_held(self) -> int:

@@ -394,11 +394,32 @@ def test_the_analysis_counts_situations(tmp_path: Path) -> None:
     """A is at 1000, and B began long before what is read: a match with it is refuted."""
     store = rare(tmp_path, 10)
     result = replay.query(store, f"FROM s PARTITION BY k {RARE}", plan="indexes=A")
-    counts = {"derived": 2, "live": 2, "suspects": 1, "refuted": 1}
+    # A is the seed of the one match, and B is looked for behind it.
+    counts = {"derived": 2, "live": 2, "partial_results": 1, "suspects": 1, "refuted": 1}
     assert result.actual.to_dict()["situations"] == counts
-    assert "situations  2 derived, 2 live, 1 suspects, 1 refuted" in result.analysis()
+    told = "situations  2 derived, 2 live, 1 partial results, 1 suspects, 1 refuted"
+    assert told in result.analysis()
     full = replay.query(store, f"FROM s PARTITION BY k {RARE}", plan="full")
-    assert full.actual.counts == {"situations": counts | {"suspects": 0, "refuted": 0}}
+    # All of it at hand, B began too long before A.
+    nothing = {"partial_results": 0, "suspects": 0, "refuted": 0}
+    assert full.actual.counts == {"situations": counts | nothing}
+
+
+def test_partial_results_are_combinations_for_which_the_rest_was_looked_for() -> None:
+    """A at 0 and 2, B at 4 and 6, C at 8, which makes four matches certain.
+
+    Behind C are looked for B, and behind each of C and B an A: before C starts nothing is certain.
+    """
+    on = {"a": (0, 2), "b": (4, 6), "c": (8,)}
+    table = pa.Table.from_pylist(
+        [{"t": t} | {name: t in times for name, times in on.items()} for t in range(10)]
+    )
+    sql = (
+        "FROM s ORDER BY t DEFINE A AS a, B AS b, C AS c PATTERN A before B AND B before C WITHIN 9"
+    )
+    result = replay.query({"s": table}, sql)
+    assert result.table.num_rows == 4
+    assert result.actual.counts["situations"]["partial_results"] == 3
 
 
 def test_explain_tells_how_far_situations_lie_from_each_other(tmp_path: Path) -> None:
