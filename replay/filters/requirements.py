@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chronicle import Snapshot
 from replay.engines.scan import Reading
 from replay.expressions.atoms import count_predicates
 from replay.expressions.ranges import implied_ranges
 from replay.language.bound import Expression, StreamRelation, attributes
 from replay.operators.outer_pieces import Operator
-from replay.planning.requirements import Position, Requirements
+from replay.planning.requirements import Details, Position, Requirements
 from replay.planning.statistics import StreamStatistics
 
 
@@ -61,6 +62,10 @@ class Filters:
     def reading(self, query: FilteredEvents) -> Reading:
         """Return what is read."""
         return query.reading
+
+    def details(self, query: FilteredEvents, snapshot: Snapshot) -> Details:  # noqa: ARG002
+        """Return nothing: the ranges tell all there is."""
+        return {}
 
     def operators(self, query: FilteredEvents) -> list[Operator]:  # noqa: ARG002
         """Return none: whoever reads events filters them."""

@@ -11,6 +11,9 @@ from typing import Any
 from indexing.key_range import KeyRanges
 from replay.planning.statistics import BoolArray
 
+Details = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Rows of JSON values by their key."""
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -145,8 +148,8 @@ class Requirements:
     named without a symbol."""
     aggregation: Aggregation | None = None
     """Of aggregates over all matches of a strategy."""
-    details: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    """What explain tells besides of the query, as rows of JSON values by their key."""
+    details: Details = field(default_factory=dict)
+    """What explain tells besides of the query."""
     only_full: str | None = None
     """Why nothing but a full replay can answer, in words; None: it can be pruned."""
     relevant: tuple[Position, ...] = ()

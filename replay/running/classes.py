@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Protocol, cast
 
+from chronicle import Snapshot
 from costmodel.parameters import CostParameters
 from replay.engines.scan import Reading
 from replay.engines.statistics import SnapshotStatistics
@@ -17,7 +18,7 @@ from replay.language.bound import StreamRelation
 from replay.operators.outer_pieces import Operator
 from replay.planning.plan import Plan
 from replay.planning.planner import choose_plan
-from replay.planning.requirements import Requirements
+from replay.planning.requirements import Details, Requirements
 from replay.planning.statistics import StreamStatistics
 from replay.running.statement import STATEMENTS_CACHED
 from replay.running.steps import situating
@@ -49,6 +50,10 @@ class QueryClass(Protocol):
 
     def operators(self, query: Any) -> list[Operator]:
         """Return new operators that the events pass through, the first told of gaps if it can."""
+        ...
+
+    def details(self, query: Any, snapshot: Snapshot) -> Details:
+        """Return what explain tells besides, for which it may read a few blocks."""
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -41,7 +41,7 @@ from replay.planning.block_ranges import (
     with_rows_before,
 )
 from replay.planning.plan import Plan, PlanKind
-from replay.planning.requirements import Aggregation
+from replay.planning.requirements import Aggregation, Details
 from replay.planning.statistics import IntArray
 from replay.query_plan import AnyPlan, FlowPlan
 from replay.running.scalars import given_by, nothing_of, with_values
@@ -134,6 +134,10 @@ class PlannedFlow:
         self.plan = found.plan
         return found
 
+    def explain(self, seconds_max: float) -> None:
+        """Find out more of the plan than a query waits for."""
+        self.look(seconds_max)
+
     def _work(self) -> ExecutionStats:
         """Return the lookups done so far, and how much there is to read."""
         warnings = ExecutionStats(warnings=self.statistics.faults)
@@ -177,6 +181,8 @@ class ClassFlow(StreamFlow):
     _before: RowsBefore | None = field(default=None, init=False)
     is_adaptive: bool = False
     """Whether everything may be read where that turns out to be quicker."""
+    details: Callable[[Snapshot], Details] | None = None
+    """What explain tells besides; None: what the plan has."""
     _beside: dict[int, IntArray] = field(default_factory=dict, init=False)
     """The rows looked at before stretches, by the first block of each."""
     _kept: KeptBlocks | None = field(default=None, init=False)
@@ -209,6 +215,13 @@ class ClassFlow(StreamFlow):
                 yield from self._pushed(first, stop)
             at = stop
         yield from self.operator.finish()
+
+    def explain(self, seconds_max: float) -> None:
+        """Find out more of the plan than a query waits for."""
+        self.look(seconds_max)
+        if self.details is not None:
+            required = replace(self.plan.required, details=self.details(self.snapshot))
+            self.plan = replace(self.plan, required=required)
 
     def _with_rows_beside(self, blocks: IntArray) -> IntArray:
         """Return the blocks to replay, with the rows that are looked at before each stretch.

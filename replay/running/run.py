@@ -201,7 +201,7 @@ class Run:
             flow = flow.inner
         if isinstance(flow, PlannedFlow):
             with suppress(StorageError):  # what cannot be read is for the query to complain of
-                flow.look(seconds_max)
+                flow.explain(seconds_max)
         if isinstance(flow, TablePatternFlow):
             told = flow.aggregation
         in_memory = FlowPlan("full replay of a table in memory", (), aggregation=told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from chronicle import Snapshot
 from costmodel.parameters import CostParameters
@@ -316,7 +316,8 @@ class Opener:
         if not operators:
             return StreamFlow(snapshot, source, statistics, plan, reading)
         chain, is_adaptive = Chain(operators), self.requested == "auto"
-        return ClassFlow(snapshot, source, statistics, plan, reading, chain, is_adaptive)
+        details = partial(kind.details, query)
+        return ClassFlow(snapshot, source, statistics, plan, reading, chain, is_adaptive, details)
 
     def _read_table(self, stream: StreamRelation, reading: Reading) -> Flow:
         check_replayed(self.requested, TABLE_PLANS)

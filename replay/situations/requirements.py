@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from chronicle import Snapshot
 from indexing.key_range import KeyRanges
 from replay.engines.block_truth import is_said_by_range
+from replay.engines.condition_runs import expected_runs
 from replay.engines.scan import Reading
 from replay.expressions.atoms import count_predicates
 from replay.expressions.ranges import implied_ranges
@@ -33,7 +35,7 @@ from replay.language.fold import all_of
 from replay.language.join_conditions import conjuncts
 from replay.language.required_columns import columns_of_situations
 from replay.operators.outer_pieces import Operator
-from replay.planning.requirements import Network, Position, Requirements
+from replay.planning.requirements import Details, Network, Position, Requirements
 from replay.planning.statistics import StreamStatistics
 from replay.situations.constant_blocks import constant_blocks
 from replay.situations.network import UNBOUNDED, Distances, distances
@@ -66,6 +68,25 @@ class Situations:
     def operators(self, query: SituationQuery) -> list[Operator]:
         """Return new operators that the events pass through."""
         return self._operators(query.relation)
+
+    def details(self, query: SituationQuery, snapshot: Snapshot) -> Details:
+        """Return what explain tells of situations, with how many there may be of each."""
+        relation = query.relation
+        bounds = distances(relation)
+        assert bounds is not None, "of a pattern that can match"
+        found = details(relation, bounds)
+        rows = []
+        for row, situation in zip(found["situations"], relation.situations, strict=True):
+            n_runs = expected_runs(
+                snapshot,
+                situation.condition,
+                by=relation.partition_by,
+                time=relation.source_time.name,
+                silence=relation.valid_for,
+                where=query.where,
+            )
+            rows.append({**row, "runs": None if n_runs is None else round(n_runs)})
+        return {**found, "situations": rows}
 
 
 def requirements(query: SituationQuery, stream: StreamStatistics) -> Requirements:
@@ -114,7 +135,7 @@ def rows_read_before(relation: SituationRelation) -> int:
     return max((-part.offset for part in named), default=0)
 
 
-def details(relation: SituationRelation, bounds: Distances) -> dict[str, list[dict[str, Any]]]:
+def details(relation: SituationRelation, bounds: Distances) -> Details:
     """Return what explain tells of situations, and of the orders in which they are looked for."""
     situations = {"situations": explained(relation, bounds)}
     if len(relation.situations) == 1:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from chronicle import Snapshot
 from indexing.key_range import KeyRange, KeyRanges
 from replay.engines.scan import Reading
 from replay.operators.outer_pieces import Operator
-from replay.planning.requirements import Position, Requirements
+from replay.planning.requirements import Details, Position, Requirements
 from replay.planning.statistics import StreamStatistics
 from tests.toy_class.drop_operator import DropOperator
 from tests.toy_class.drop_query import DropQuery
@@ -32,6 +33,9 @@ class Drops:
 
     def reading(self, query: DropQuery) -> Reading:
         return Reading(("t", "x"))
+
+    def details(self, query: DropQuery, snapshot: Snapshot) -> Details:
+        return {}
 
     def operators(self, query: DropQuery) -> list[Operator]:
         return [DropOperator(query)]

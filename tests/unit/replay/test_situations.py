@@ -15,7 +15,7 @@ import replay
 from chronicle import Store, StreamSettings, create_store
 from indexing import create_index
 from replay.errors import NotSupportedError, PlanError, QueryError
-from replay.query_plan import to_text
+from replay.query_plan import to_json, to_text
 from tests.json_schema import violations
 
 N = 600
@@ -428,14 +428,46 @@ def test_explain_tells_how_far_situations_lie_from_each_other(tmp_path: Path) ->
     assert violations(plan, schema) == []
     # B starts by A's start and at most 10 before; as A starts, both are known.
     assert plan["inputs"][0]["situations"] == [
-        {"name": "A", "start_low": 0, "start_high": 0, "reach": 0},
-        {"name": "B", "start_low": -10, "start_high": 0, "reach": 10},
+        {"name": "A", "start_low": 0, "start_high": 0, "reach": 0, "runs": 1},
+        {"name": "B", "start_low": -10, "start_high": 0, "reach": 10, "runs": 1},
     ]
     # A hundred of each: 100 searches of 4 log2(100) steps, and 449 pairs (3 + 1 + 0.49 %).
     assert plan["inputs"][0]["order"] == [
         {"names": ["A", "B"], "cost": 3106.5, "taken": True},
         {"names": ["B", "A"], "cost": 3106.5, "taken": True},
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "by", "condition", "runs"),
+    [
+        # All of u's readings and none of v's are over 5: the runs of one are those of both.
+        ("s", "PARTITION BY k", "x > 5", [2]),
+        ("s", "", "x > 5", [40]),
+        ("s", "PARTITION BY k VALID FOR 1", "x > 5", [40]),
+        ("(SELECT * FROM s WHERE k = 'u')", "", "x > 5", [2]),
+        ("s", "PARTITION BY k", "x > 50", [0]),
+        ("s", "PARTITION BY k", "x > PREV(x)", [None]),
+    ],
+)
+def test_explain_tells_how_many_runs_a_condition_has(
+    tmp_path: Path, source: str, by: str, condition: str, runs: list[int | None]
+) -> None:
+    """Keys take turns; u is high for 20 of its 40 readings of a block, twice. All is looked at."""
+    events = pa.table(
+        {
+            "t": range(160),
+            "k": ["uv"[t % 2] for t in range(160)],
+            "x": [9 if t % 2 == 0 and t // 2 % 40 >= 20 else 1 for t in range(160)],
+        }
+    )
+    store = create_store(tmp_path / "store")
+    settings = StreamSettings(time="t", key="k", block_events=80)
+    store.create_stream("s", events.schema, settings).append(events)
+    plan = replay.explain(store, f"FROM {source} {by} DEFINE A AS {condition} WITHIN 50").plan
+    told = to_json(plan, None)
+    inputs = told.get("inputs", [told])
+    assert [row["runs"] for row in inputs[0]["situations"]] == runs
 
 
 @pytest.fixture(scope="module")
