@@ -12,6 +12,7 @@ from replay.language.bound import (
     Aggregate,
     Attribute,
     DataType,
+    Expression,
     SituationRelation,
     attributes,
     walk,
@@ -28,22 +29,29 @@ _OF_ENDS: Final = ("first", "last")
 _NUMBERS: Final = (DataType.INTEGER, DataType.DOUBLE)
 
 
-def constant_blocks(relation: SituationRelation, stream: StreamStatistics) -> AlikeBlocks | None:
+def constant_blocks(
+    relation: SituationRelation, where: Expression | None, stream: StreamStatistics
+) -> AlikeBlocks | None:
     """Return the blocks that tell all there is to know of their rows; None if there are none.
 
     A silence inside that ends a situation is a change, too. Only without PARTITION BY and PREV, and
-    where RETURN has aggregates that the tree holds: others need the rows.
+    where RETURN has aggregates that the tree holds: others need the rows. Over a filter all rows of
+    a block must pass, and RETURN has none, as of other blocks the tree also holds what does not.
     """
     read = [part for one in relation.situations for part in attributes(one.condition)]
     time = relation.source_time.name
     if relation.partition_by or any(part.offset or part.name == time for part in read):
+        return None
+    if where is not None and relation.returns:
         return None
     leaves = stream.leaves
     parts = [part for one in relation.returns for part in walk(one.expression)]
     returned = list(_columns(part for part in parts if isinstance(part, Aggregate)))
     if not all(name is not None and stream.bounds(name).known.all() for name in returned):
         return None
-    mask = np.ones(len(leaves.t_min), np.bool_)
+    passes = () if where is None else (where,)
+    filtered = classify_blocks(passes, leaves.count, stream.bounds)
+    mask = np.ones(len(leaves.t_min), np.bool_) if filtered is None else filtered == ALL_PASS
     says = np.zeros((len(mask), len(relation.situations)), np.bool_)
     for place, situation in enumerate(relation.situations):
         classes = classify_blocks((situation.condition,), leaves.count, stream.bounds)

@@ -118,7 +118,7 @@ def requirements(query: SituationQuery, stream: StreamStatistics) -> Requirement
         else max(sum(sides) for sides in zip(network.before, network.behind, strict=True)),
         rows_beside=(1 + n_read_before, 0) if needs_before else (0, 0),
         network=network,
-        alike=constant_blocks(relation, stream) if where is None else None,
+        alike=constant_blocks(relation, where, stream),
         row_before_by=by_key[0] if is_asked else None,
         time=relation.source_time.name,
         symbols=tuple(situation.name for situation in relation.situations),

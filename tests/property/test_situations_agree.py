@@ -111,7 +111,9 @@ def test_every_plan_gives_the_answer_of_a_full_replay(random: Random) -> None:
             asked = replace(asked, returned=())
             source = random.choice(("s", f"(SELECT * FROM s WHERE {random.choice(list(FILTERS))})"))
             sql = asked.sql(source, order="")
-            sql += f" RETURN SUM({last}.v) AS total, COUNT(A.*) AS n{more}"
+            # Over a filter blocks are left out as constant only without RETURN.
+            if random.random() < 0.7:
+                sql += f" RETURN SUM({last}.v) AS total, COUNT(A.*) AS n{more}"
             if random.random() < 0.3:
                 sql = f"SELECT * FROM ({sql}) WHERE {some_wanted(random, asked)[0]}"
             assert_plans_agree(store, sql, ("auto", "tree", "all", "indexes=A", "indexes=B.x"))

@@ -513,6 +513,23 @@ def test_blocks_in_which_nothing_changes_are_not_read(slow: Store, plan: str) ->
     assert result.actual.blocks_read == 2
 
 
+def test_over_a_filter_blocks_are_not_read_of_which_all_events_pass(slow: Store) -> None:
+    bare = SLOW.partition(" RETURN")[0]
+    answer = [
+        {"L_start": 0, "L_end": 5_050, "M_start": 5_050, "M_end": None, "detection_time": 5_300}
+    ]
+    for where, returned, n_read in (
+        ("x >= 0", "", 2),  # those in which M begins and ends
+        ("x <> 3", "", 52),  # and the 50 before, in each of which some event does not pass
+        # M may begin up to 12,129, the last time of block 120, and is certain in block 123.
+        ("x >= 0", " RETURN COUNT(M.*) AS n", 124),
+    ):
+        sql = f"FROM (SELECT t, x, v FROM s WHERE {where}) {bare + returned}"
+        result = replay.query(slow, sql, plan="tree")
+        assert result.actual.blocks_read == n_read, sql
+        assert rows(result.table.drop_columns(["n"] if returned else [])) == answer
+
+
 def test_blocks_are_read_whose_rows_alone_tell(slow: Store) -> None:
     one = "DEFINE M AS x BETWEEN 15 AND 30 AT LEAST 250 {} WITHIN 9000 RETURN {}(M.v) AS v"
     assert rows(replay.query(slow, f"FROM s {one.format('', 'LAST')}", plan="tree").table) == [
