@@ -60,6 +60,10 @@ PARTS = (
 N_CARS = 1_000
 FINAL = traffic.AGGRESSIVE.format(source="cars", more="EMIT FINAL")
 EARLY = traffic.AGGRESSIVE.format(source="cars", more="")
+DISCONNECTED = (
+    "FROM s ORDER BY t DEFINE A AS c0, B AS c1, C AS c2, D AS c3 "
+    "PATTERN A starts B AND B before C AND C overlaps D WITHIN {}"
+)
 BOUNDS = ["car", "A_start", "A_end", "B_start", "B_end", "C_start", "C_end"]
 
 # Situations by gaps and islands; those that go on at the end are none, as with EMIT FINAL.
@@ -207,10 +211,7 @@ def others(store: Store, cars: pa.Table, rounds: int) -> Measured:
 def windows(seconds: int, rounds: int) -> Measured:
     """S4: the cost of an event does not grow with the window."""
     table = switching.generate(seconds, 4)
-    sql = (
-        "FROM s ORDER BY t DEFINE A AS c0, B AS c1, C AS c2, D AS c3 "
-        "PATTERN A starts B AND B before C AND C overlaps D WITHIN {}"
-    )
+    sql = DISCONNECTED
     spans = (500, 5_000, 50_000, 100_000)
     ask = partial(replay.query, {"s": table})
     counts = [ask(sql.format(span)).table.num_rows for span in spans]

@@ -1,14 +1,16 @@
-"""Figures 5.8 to 5.14: temporal patterns, in shape: what is told are ratios.
+"""Figures 5.8 to 5.14 and 5.18: temporal patterns, in shape: what is told are ratios.
 
 ISEQ is a matcher that waits for ends, as ours does with EMIT FINAL; other systems are those of
-`benchmarks.situations`. Figure 5.18, batch and threads over time, is not here.
+`benchmarks.situations`. Batches and threads over time (5.18) are those that the thesis' model asks
+for: one thread takes all pushes here (docs/decisions/0033-threads-of-situations.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from statistics import mean
+from statistics import mean, median
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from benchmarks import situations
 from benchmarks.harness import Side, Timing, fail, interleave, quantiles
 from benchmarks.thesis import figures
 from benchmarks.thesis.common import figure_folder, new_parser, report
+from costmodel.thesis.tuning import Load, Tuning, batch_size, tuned
 from datasets import switching, traffic
 from datasets.synthetic import SEED
 from replay.language import allen
@@ -28,6 +31,17 @@ N_CARS = 100
 RANDOM = ("Chain", "Star", "Combined")
 TOLD_EARLY = ("before", "meets", "overlaps", "starts", "during", "contains")
 """Relations that are certain before both ends are known: those that end together are not."""
+
+WORKLOAD = (20e6, 10e6, 5e6, 1e6, 5e6, 10e6, 20e6)
+"""Events a second offered, phase by phase, as in the thesis, 20 M for "as many as possible"."""
+
+PUSHES = 3
+"""Of each second, that tell what a batch takes."""
+
+BATCH_RATE = 1_000.0
+"""Batches a second, as a push takes a millisecond here; the thesis has 100,000."""
+
+N_THREADS = 8
 
 SIMPLE = """FROM cars PARTITION BY car ORDER BY t
 DEFINE A AS accel > 8, B AS speed > 70, C AS accel < -9
@@ -157,11 +171,72 @@ def _is_of(timing: Timing, name: str) -> bool:
     return (" in " in name) == (" in " in timing.name)
 
 
+def tuning(phase_s: int) -> Found:
+    """Fig. 5.18: batch sizes and threads as the rate of events falls and rises again.
+
+    It is tuned once a second. Rates are only said: of a second some batches are pushed, and what
+    they take tells how many events a second so many threads could have taken.
+    """
+    most = batch_size(max(WORKLOAD), BATCH_RATE)
+    n_rows = len(WORKLOAD) * phase_s * PUSHES * most
+    cars = traffic.generate(N_CARS, n_rows // N_CARS + 1)
+    table = switching.generate(n_rows, 4)
+    asked = {
+        "aggressive drivers": (cars, "cars", situations.EARLY, Tuning(256, N_THREADS)),
+        "disconnected, 20,000 s": (
+            table,
+            "s",
+            situations.DISCONNECTED.format(20_000),
+            Tuning(256, N_THREADS),
+        ),
+        "disconnected, 500 s": (
+            table,
+            "s",
+            situations.DISCONNECTED.format(500),
+            Tuning(512, N_THREADS),
+        ),
+    }
+    return {name: _tuned(phase_s, *of) for name, of in asked.items()}
+
+
+def _tuned(phase_s: int, table: pa.Table, name: str, sql: str, initial: Tuning) -> Found:
+    flow, found, timeline = replay.online(sql, table.schema, time="t"), [], []
+    at, chosen, spent = 0, initial, 0.0
+    for offered in WORKLOAD:
+        for _ in range(phase_s):
+            taken = []
+            for _ in range(PUSHES):
+                began = thread_time()
+                found.append(flow.push(table.slice(at, chosen.batch)))
+                taken.append(thread_time() - began)
+                at += chosen.batch
+            took, spent = median(taken), spent + sum(taken)
+            rate = min(offered, chosen.n_threads * chosen.batch / took)
+            timeline.append({"rate": offered, "batch": chosen.batch, "threads": chosen.n_threads})
+            chosen = tuned(Load(rate, chosen.batch, took), BATCH_RATE, N_THREADS)
+    rows = table.slice(0, at)
+    fixed, began = replay.online(sql, table.schema, time="t"), thread_time()
+    pieces = [fixed.push(rows.slice(first, initial.batch)) for first in range(0, at, initial.batch)]
+    fixed_s = thread_time() - began
+    whole = replay.query({name: rows}, sql).table
+    for flow_, parts in ((flow, found), (fixed, pieces)):
+        if not pa.concat_tables([*parts, flow_.finish()]).equals(whole):
+            fail(f"pushes of {name} give other matches than a query")
+    last = timeline[phase_s - 1 :: phase_s]
+    return {
+        "phases": {f"{k + 1}, {one['rate'] / 1e6:g} M/s": one for k, one in enumerate(last)},
+        "timeline": timeline,
+        "events": at,
+        "fixed over tuned": fixed_s / spent,
+    }
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = new_parser("situations", __doc__)
     parser.add_argument("--seconds", type=int, default=200_000, help="of booleans")
     parser.add_argument("--cars", type=int, default=10_000, help=f"seconds of {N_CARS} cars")
     parser.add_argument("--queries", type=int, default=10, help="of each random pattern")
+    parser.add_argument("--phase", type=int, default=5, help="seconds of a rate that changes")
     options = parser.parse_args(arguments)
     seconds, rounds = options.seconds, options.rounds
     run: dict[str, Callable[[], Found]] = {
@@ -170,13 +245,15 @@ def main(arguments: list[str] | None = None) -> None:
         "5.10": lambda: patterns(seconds // 4, options.queries, rounds),
         "5.11 and 5.12 b": lambda: latency(seconds // 4),
         "5.13 and 5.14": lambda: orders(seconds // 4, rounds),
+        "5.18": lambda: tuning(options.phase),
     }
     found = {}
     for figure, ask in run.items():
         found[figure] = ask()
         print(f"\nFig. {figure}")
         for name, row in found[figure].items():
-            print(f"  {name:<32} {_words(row)}")
+            told = {key: value for key, value in row.items() if key != "timeline"}
+            print(f"  {name:<32} {_words(told)}")
     if not options.no_figures:
         draw(found, options)
     report(NAME, options, {"figures": found})
@@ -204,6 +281,14 @@ def draw(found: Found, options: Any) -> None:
     figures.bars(taken, names, {kind: [row[kind] for row in kinds] for kind in kinds[0]})
     taken.set(ylabel="time, over the best", title="5.13, 5.14")
     figures.save(figure, "fig_5_11", figure_folder(options))
+    figure, panels = figures.new_figure(len(found["5.18"]))
+    for panel, (name, row) in zip(panels, found["5.18"].items(), strict=True):
+        of_threads = panel.twinx()
+        for axis, key, colour in ((panel, "batch", "C0"), (of_threads, "threads", "C1")):
+            axis.step(range(len(row["timeline"])), [one[key] for one in row["timeline"]], colour)
+            axis.set_ylabel(key, color=colour)
+        panel.set(xlabel="seconds", title=f"5.18: {name}")
+    figures.save(figure, "fig_5_18", figure_folder(options))
 
 
 if __name__ == "__main__":

@@ -191,9 +191,13 @@ def test_the_break_even_slide_lies_between_the_last_lost_and_the_first_won() -> 
 
 def test_figures_of_situations_are_ratios(tmp_path: Path) -> None:
     sizes = ["--seconds", "8000", "--cars", "160", "--queries", "1", "--rounds", "1"]
-    situations.main([*sizes, "--no-figures", "--out", str(tmp_path)])
+    situations.main([*sizes, "--phase", "1", "--no-figures", "--out", str(tmp_path)])
     found = json.loads((tmp_path / "thesis_situations.json").read_text())["figures"]
-    assert [figure.split()[0] for figure in found] == ["5.8", "5.9", "5.10", "5.11", "5.13"]
+    assert [figure.split()[0] for figure in found] == [
+        *("5.8", "5.9", "5.10", "5.11", "5.13", "5.18")
+    ]
     assert found["5.9 and 5.12 a"]["WITHIN 500"]["in all"] == 1
     relative = found["5.11 and 5.12 b"]["1:1"]["before"]["relative"]
     assert 0 < relative < 1  # before is certain as B starts, EMIT FINAL waits for its end
+    rates = [one["rate"] for one in found["5.18"]["disconnected, 500 s"]["timeline"]]
+    assert rates == [20e6, 10e6, 5e6, 1e6, 5e6, 10e6, 20e6]
