@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar, cast
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from chronicle import Store
 from chronicle.compile_time import clock
-from chronicle.errors import CorruptBlockError
+from chronicle.errors import ChronicleError, CorruptBlockError
 from indexing import clear_answers
 from replay.engines.statistics import clear_statistics
 from replay.errors import NotSupportedError, QueryError
@@ -128,7 +129,9 @@ def query_many(
 
     Each answer is that of :func:`query` on this version, and so are its plan and what is told to
     have been read. What several of them read of a stream is read and decoded once, as far as
-    256 MB hold it, first come, first kept. No state of matching is shared.
+    256 MB hold it, first come, first kept. Aggregates over matches that are read from the whole
+    stream and need no match made, alike in PARTITION BY, WITHIN, SEMANTICS and what they aggregate,
+    are summed in one go: what their patterns begin with alike, once.
 
     Parameters
     ----------
@@ -227,7 +230,8 @@ def answers_in_pieces(  # noqa: PLR0913 -- as above
     queries = [_asked(sql, params, plan, threads=threads) for sql in sqls]
     each = iter([_opens(store, as_of, tables)])
     if len(queries) > 1:
-        each = _shared(_opens(store, as_of, tables), queries)
+        # A limit is that of one query, which then is to do nothing for others.
+        each = _shared(_opens(store, as_of, tables), queries, together=bounds == Limits())
     for opens, asked in zip(each, queries, strict=True):
         asked = replace(asked, started=clock())
         if skip_damaged:
@@ -263,20 +267,29 @@ def _opens(source: Store | Tables, as_of: AsOf | None, tables: Tables | None) ->
     return lambda question: question.catalog(source, as_of, tables)
 
 
-def _shared(opens: Opens, queries: Sequence[QueryRequest]) -> Iterator[Opens]:
+def _shared(
+    opens: Opens, queries: Sequence[QueryRequest], *, together: bool = True
+) -> Iterator[Opens]:
     """Yield for each query what opens its streams, at the versions they have now.
 
-    Blocks that are read are kept for the queries that come next.
+    Blocks that are read are kept for the queries that come next. With ``together``, patterns that
+    are summed over are so in one go, when the first of them is answered.
     """
-    shared = Shared()
+    shared, together = Shared(), together and len(queries) > 1
 
     def opened(question: Question) -> Catalog:
         return shared.among(opens(question))
 
+    def enter(question: Question) -> None:
+        catalog = opened(question)
+        if together and isinstance(question, OurQuestion):
+            with suppress(ChronicleError):  # what is wrong with it is told when its turn comes
+                question.enter(catalog)
+
     for asked in queries:
         check_query(asked.sql)
         _refuse_create(asked.sql)
-        _by_either(asked, opened)
+        _by_either(asked, enter)
     try:
         for n_left in reversed(range(len(queries))):
             if not n_left:

@@ -211,6 +211,39 @@ def aggregate_case(seed: int, *, in_windows: bool | None = None) -> PatternCase:
     return PatternCase(seed, stream, sql, tuple(sorted(choose.some(INDEXED, 1, 4))), planned=False)
 
 
+def cases_together(seed: int) -> tuple[SmallStream, list[str]]:
+    """Return a stream and queries to ask at once, of which most begin alike."""
+    choose = Chooser(seed)
+    stream = _stream(choose, planned=False)
+    names = Names((), None, stream.has_timestamps)
+    clauses = _Clauses()
+    clauses.partition = choose.pick(("", "PARTITION BY k"))
+    key = clauses.partition.removeprefix("PARTITION BY ")
+    is_within = choose.chance(0.3)
+    clauses.within = f"WITHIN {names.lasting(choose.between(1, 6))}" if is_within else ""
+    source = _windows(choose, clauses, names) if choose.chance(0.3) else "s"
+    kinds = ("SKIP TILL ANY", "SKIP TILL ANY", "CONTIGUOUS", "SKIP TILL NEXT")
+    clauses.semantics = f"SEMANTICS {choose.pick(kinds)}"
+    conditions = {symbol: [easy(choose, symbol) for _ in range(2)] for symbol in "ABCDX"}
+    parts = ("A", "B", "C", "B+", "A?", "(A | C)", "C{1,2}", "(A B)+", "D")
+    begin = [choose.pick(parts) for _ in range(2)]
+    counted = choose.pick(("COUNT(*)", "COUNT(*), SUM(A.x)", "COUNT(*), MIN(A.a), AVG(B.x)"))
+    sqls = []
+    for _ in range(choose.between(2, 5)):
+        own = [choose.pick(parts) for _ in range(choose.between(1, 2))]
+        gap = ["!X"] if choose.chance(0.1) and "CONTIG" not in clauses.semantics else []
+        pattern = ["A", *begin[: choose.between(0, 2)], *gap, *own, *choose.some("BC", 0, 1), "B"]
+        clauses.pattern = " ".join(pattern)
+        clauses.defines = tuple(
+            f"{symbol} AS {choose.pick(conditions[symbol][: choose.pick((1, 1, 1, 2))])}"
+            for symbol in symbols_in(clauses.pattern)
+        )
+        clauses.measures = ("COUNT(*)",)
+        group = f" GROUP BY {key}" if key and choose.chance(0.8) else ""
+        sqls.append(f"SELECT {counted} FROM {source} MATCH_RECOGNIZE ({clauses}){group}")
+    return stream, sqls
+
+
 def _of_one_other(choose: Chooser, mapped: list[str], chance: float) -> str:
     """Return a condition that reads a row mapped before; empty where it is not to be had."""
     if not mapped or not choose.chance(chance):

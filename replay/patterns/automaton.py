@@ -10,8 +10,10 @@ are joined in one state, so that every mapping is met exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -285,6 +287,11 @@ class StrategyCode:
     """By symbol: whether all its places in the pattern stand within ``{- -}``."""
     positions: Positions | None
     """Where only some of a symbol's places do: the automaton that tells them apart."""
+    answers: tuple[tuple[int, ...], ...]
+    """By state: of which of the queries asked at once a mapping that ends there is a match, where
+    the conditions of ``accepts`` let it be one; 0 of a query by itself."""
+    n_queries: int
+    """Of how many queries it is."""
 
     @property
     def n_states(self) -> int:
@@ -307,12 +314,17 @@ class StrategyCode:
         return bool(self.conditions[:, 1].any())
 
 
-def compile_strategy(query: BoundPatternQuery) -> StrategyCode:
+def compile_strategy(query: BoundPatternQuery, patterns: Sequence[Pattern] = ()) -> StrategyCode:
     """Compile the pattern of a query with SEMANTICS CONTIGUOUS, SKIP TILL NEXT or ANY. Pure.
+
+    ``patterns``: those of several queries over its symbols, instead of its own. A mapping is in one
+    state for all of them, so that what they begin with alike is one.
 
     NotSupportedError is raised if it is too large, or asks for no row where there can be none.
     """
-    positions = to_positions(query.pattern)
+    branches = tuple(patterns) or (query.pattern,)
+    positions = to_positions(branches[0] if len(branches) == 1 else Alternate(branches))
+    ends = list(accumulate(len(to_positions(branch).symbols) for branch in branches[:-1]))
     negated = _negated(positions)
     if len(negated) > NEGATIONS_MAX:
         raise NotSupportedError(
@@ -341,6 +353,11 @@ def compile_strategy(query: BoundPatternQuery) -> StrategyCode:
         negated=negated,
         excluded=excluded,
         positions=positions if ambiguous else None,
+        answers=tuple(
+            tuple(sorted({bisect_right(ends, p) for p, _ in places if p in positions.last}))
+            for places, _ in builder.runs
+        ),
+        n_queries=len(branches),
     )
 
 

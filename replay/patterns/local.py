@@ -167,28 +167,21 @@ class Replay:
         ends_early: bool = False,
         goes_on: bool = False,
     ) -> None:
-        self._bases = source.bases
-        self._units = cut_units(
-            stretches,
-            self._bases,
-            UNIT_EVENTS,
-            first_events=FIRST_EVENTS if ends_early else None,
-            whole=beside is not None,  # Partitions are evaluated with all of a stretch at hand.
-        )
-        in_threads = count_events(stretches, self._bases) > INLINE_EVENTS
-        self._in_threads = in_threads and len(self._units) > 1
+        self._bases, self._ends_early = source.bases, ends_early
         self.kept = RowCache(KEPT_EVENTS)
         """Rows that were matched where others beside them were not, if they are few."""
         assert keys is None or program.partition_by
         assert keys is None or program.stands_alone or beside is not None
         assert spans is None or not program.partition_by
-        self._source, self._program, self._stretches = source, program, stretches
+        self._source, self.program, self._stretches = source, program, stretches
         self._keys, self._beside, self._spans = keys, beside, spans
         assert not goes_on or not any((keys, beside, spans, program.rows_before))
         assert not goes_on or not program.rows_after
         self._goes_on = goes_on
         self.known: Prepared | None = None
         """Rows that are known without being read, of a replay that goes on."""
+        self.asked_together: Callable[[Replay], list[Total] | None] = lambda _: None
+        """Gives the sums over all matches where they are found with those of other queries."""
         self._n_faults: Callable[[], int] = lambda: 0
         # Fewer than planned where `matches` was left early.
         self.n_blocks = self.n_rows = 0
@@ -206,9 +199,9 @@ class Replay:
         Whoever has enough leaves the iteration: nothing is read or enumerated beyond. Matches that
         come before a `StepLimitError` or a `SkipError` have been yielded.
         """
-        matcher = new_matcher(self._program, self._source.n_events)
+        matcher = new_matcher(self.program, self._source.n_events)
         try:
-            for _ in self._pushed_into(matcher):
+            for _ in self.pushed_into(matcher):
                 yield from matcher.batches()
         except SkipError:  # raised by a push: what comes before it is certain by now
             yield from matcher.batches()
@@ -216,18 +209,33 @@ class Replay:
 
     def totals(self) -> list[Total]:
         """Return the sums over all matches without making any, of a program that has ``sums``."""
+        found = self.asked_together(self)
+        if found is not None:
+            return found
         from replay.patterns.summing.choice import new_summing
 
-        operator = new_summing(self._program, self._source.n_events)
-        for _ in self._pushed_into(operator):
+        operator = new_summing(self.program, self._source.n_events)
+        for _ in self.pushed_into(operator):
             continue
         return operator.totals()
 
-    def _pushed_into(self, matcher: Matcher | Summed) -> Iterator[None]:
+    def of(self, source: EventSource, program: MatchProgram) -> Replay:
+        """Return a new replay of the same stretches, of which all rows are pushed."""
+        return Replay(source, program, self._stretches)
+
+    def pushed_into(self, matcher: Matcher | Summed) -> Iterator[None]:
         """Push all rows; pause wherever matches may be taken."""
         self._n_faults = lambda: matcher.n_faults
         mark = clock()
-        units = read_ahead(self._units, self._read, in_threads=self._in_threads)
+        cut = cut_units(
+            self._stretches,
+            self._bases,
+            UNIT_EVENTS,
+            first_events=FIRST_EVENTS if self._ends_early else None,
+            whole=self._beside is not None,  # Partitions are evaluated with all of a stretch.
+        )
+        is_small = count_events(self._stretches, self._bases) <= INLINE_EVENTS
+        units = read_ahead(cut, self._read, in_threads=not is_small and len(cut) > 1)
         for unit, prepared in units:
             self.seconds_read += clock() - mark
             self.n_blocks += sum(piece.last_block - piece.first_block for piece in unit)
@@ -250,8 +258,8 @@ class Replay:
 
     def _read(self, unit: list[Piece]) -> list[Prepared]:
         """Return the unit's rows, evaluated: at once, or piece by piece where rows look around."""
-        columns = list(self._program.columns)
-        if self._program.rows_before or self._program.rows_after:
+        columns = list(self.program.columns)
+        if self.program.rows_before or self.program.rows_after:
             return self._read_with_margins(unit, columns)
         if self._beside is not None:
             return [self._read_among(unit, columns, self._beside)]
@@ -267,7 +275,7 @@ class Replay:
             if int(n_rows.sum()) <= KEPT_MAX * table.num_rows:
                 some = select_runs(table, starts, n_rows)
                 return [self._prepare_some(some, count_on(first_seqs, n_rows))]
-        prepared = self._program.prepare(table)
+        prepared = self.program.prepare(table)
         if self._goes_on:
             return [replace(prepared, seq=seqs_of_blocks(blocks, self._source.bases))]
         return [prepared]
@@ -275,7 +283,7 @@ class Replay:
     def _prepare_some(self, table: pa.Table, seq: IntArray) -> Prepared:
         """Evaluate some rows of a unit, and keep them."""
         self.kept.add(seq, table)
-        return replace(self._program.prepare(table), seq=seq)
+        return replace(self.program.prepare(table), seq=seq)
 
     def _in_spans(self, unit: list[Piece], table: pa.Table) -> tuple[IntArray, IntArray, IntArray]:
         """Return runs of the rows in spans, and of stretches that are not at hand as a whole.
@@ -285,7 +293,7 @@ class Replay:
         assert self._spans is not None
         times = np.empty(0, np.int64)
         if self._spans.by_time:
-            times = to_arrays(table.column(self._program.time.name)).data
+            times = to_arrays(table.column(self.program.time.name)).data
         bases = self._source.bases
         first_seqs = bases[[piece.first_block for piece in unit]]
         n_rows = bases[[piece.last_block for piece in unit]] - first_seqs
@@ -317,7 +325,7 @@ class Replay:
         is_needed[np.searchsorted(seq, further)] = True
         needed = np.flatnonzero(is_needed)
         table = select_rows(table, needed)
-        return evaluate_among(self._program, table, seq[needed], np.searchsorted(needed, rows))
+        return evaluate_among(self.program, table, seq[needed], np.searchsorted(needed, rows))
 
     def _read_with_margins(self, unit: list[Piece], columns: list[str]) -> list[Prepared]:
         """Read all pieces at once, each with the rows PREV and NEXT look at beside it."""
@@ -328,7 +336,7 @@ class Replay:
         first_row = np.cumsum(np.append(0, bases[blocks + 1] - bases[blocks]))
         at = first_row[np.searchsorted(blocks, [view.blocks[0] for view in views])].tolist()
         return [
-            self._program.prepare(
+            self.program.prepare(
                 table.slice(first + view.skipped, view.n_rows),
                 before=view.before,
                 after=view.after,
@@ -340,8 +348,8 @@ class Replay:
         """Return where a piece lies together with the rows PREV and NEXT look at beside it."""
         bases = self._source.bases
         lo, hi = int(bases[piece.first_block]), int(bases[piece.last_block])
-        before = min(self._program.rows_before, lo)
-        after = min(self._program.rows_after, self._source.n_events - hi)
+        before = min(self.program.rows_before, lo)
+        after = min(self.program.rows_after, self._source.n_events - hi)
         first = int(np.searchsorted(bases, lo - before, side="right")) - 1
         last = int(np.searchsorted(bases, hi + after, side="left"))
         skipped = lo - before - int(bases[first])

@@ -101,6 +101,8 @@ class MatchProgram:
     pattern_text: str
     strategy: StrategyCode | None
     """The pattern in semantics other than SQL."""
+    conditions: tuple[tuple[Expression, ...], ...]
+    """By symbol, its conditions on the row under test alone."""
     masks: MaskPlan
     across: AcrossCode
     """Conditions across rows by symbol; where they are summed over, by edge of the automaton."""
@@ -287,6 +289,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         pattern=code,
         pattern_text=describe(query.pattern, query.symbols),
         strategy=strategy,
+        conditions=_by_symbol(split.local, n_symbols),
         masks=plan_masks(split.local, n_symbols),
         across=split.across if sums is None or sums.grain is None else sums.grain.across,
         states=states,
@@ -304,6 +307,15 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         sums=sums,
         query=query,
     )
+
+
+def _by_symbol(
+    conditions: tuple[tuple[int, Expression], ...], n_symbols: int
+) -> tuple[tuple[Expression, ...], ...]:
+    by_symbol: list[list[Expression]] = [[] for _ in range(n_symbols)]
+    for symbol, condition in conditions:
+        by_symbol[symbol].append(condition)
+    return tuple(map(tuple, by_symbol))
 
 
 def summed_in_windows(query: BoundPatternQuery) -> MatchProgram | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,6 +18,9 @@ from chronicle.maintenance.missing_files import check_not_vacuumed, missing_file
 from replay.engines.shared_blocks import Room, SharedBlocks
 from replay.engines.source import EventSource
 from replay.errors import PlanError, QueryError
+
+if TYPE_CHECKING:
+    from replay.patterns.together import Together
 
 Described = tuple[pa.Schema, str | None]
 """Columns of a stream and its time column; None where nothing names one."""
@@ -37,7 +41,7 @@ class StoreCatalog:
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     """Tables in memory beside the streams, by name."""
     shared: Shared | None = None
-    """What is kept of blocks for other queries, too; None: nothing is."""
+    """What is shared with other queries; None: nothing is."""
     _opened: dict[tuple[str, frozenset[str]], Snapshot] = field(default_factory=dict, init=False)
 
     def describe(self, name: str) -> Described:
@@ -140,6 +144,8 @@ class TableCatalog:
     """Tables in memory, by name."""
 
     tables: Mapping[str, pa.Table]
+    shared: Shared | None = None
+    """What is shared with other queries; None: nothing is."""
     warnings: tuple[str, ...] = ()
 
     def watched(self) -> AbstractContextManager[object]:
@@ -187,19 +193,26 @@ Catalog = StoreCatalog | TableCatalog
 """The streams a query may read."""
 
 
+def _new_together() -> Together:
+    from replay.patterns.together import Together  # one query by itself needs it not
+
+    return Together()
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What several queries share: versions of streams, and blocks that were read of them."""
+    """What several queries share: versions of streams, blocks that were read of them, and sums."""
 
     _streams: dict[str, Stream] = field(default_factory=dict)
     _versions: dict[str, int] = field(default_factory=dict)
     _room: Room = field(default_factory=Room)
     _blocks: dict[Snapshot, SharedBlocks] = field(default_factory=dict)
+    together: Together = field(default_factory=_new_together)
 
     def among(self, catalog: Catalog) -> Catalog:
         """Return the streams of a query at the versions that were opened first."""
         if not isinstance(catalog, StoreCatalog):
-            return catalog
+            return replace(catalog, shared=self)
         for name, stream in catalog.streams.items():
             if name not in self._streams:
                 self._streams[name], self._versions[name] = stream, catalog.versions[name]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,9 @@ from replay.running.steps import Chain
 from replay.windows.plan import WindowPlan
 from replay.windows.tree.row_ranges import aggregate_rows, rows_until
 from replay.windows.tree.run import TreeRun
+
+if TYPE_CHECKING:
+    from replay.patterns.together import Together
 
 KEPT_EVENTS: Final = 1 << 18
 """Events at most that are kept for aggregates over ranges of rows."""
@@ -482,7 +485,13 @@ class PatternFlow(PlannedFlow):
     statement: Statement
     is_adaptive: bool
     """Whether everything may be read where that turns out to be quicker."""
+    together: Together | None = None
+    """The queries that are asked at once; None: there are no others."""
     _builder: ResultBuilder | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.together is not None and self.plan.kind is PlanKind.FULL:
+            self.together.enter(self.snapshot, self.statement.program)
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield the rows of the answer as they are found."""
@@ -517,6 +526,9 @@ class PatternFlow(PlannedFlow):
         if self.plan.kind is PlanKind.INDEX_ONLY:
             time_type = self.snapshot.schema.field(bound.time).type
             self._builder.replayed.known = known_rows(program, self.plan.required, found, time_type)
+        if self.together is not None and self.plan.kind is PlanKind.FULL:
+            asked = partial(self.together.totals, self.snapshot, lambda _: self._ordered())
+            self._builder.replayed.asked_together = asked
         yield from self._builder.tables()
 
     def work(self) -> ExecutionStats:
@@ -525,13 +537,17 @@ class PatternFlow(PlannedFlow):
 
     def _source_of(self, stretches: IntArray) -> EventSource:
         """Return where to read: small replays keep what they read for the measures."""
-        snapshot, bound = self.snapshot, self.statement.bound
-        source = self.source
-        if bound.order_by:
-            times = snapshot.leaves.t_min, snapshot.leaves.t_max
-            source = OrderedSource(source, times, time=bound.time, order_by=bound.order_by)
-        n_events = count_events(stretches, snapshot.bases)
-        return kept_if_small(source, bound, self.statement.program, n_events)
+        n_events = count_events(stretches, self.snapshot.bases)
+        bound, program = self.statement.bound, self.statement.program
+        return kept_if_small(self._ordered(), bound, program, n_events)
+
+    def _ordered(self) -> EventSource:
+        """Return the events in the order that the query asks for."""
+        bound, leaves = self.statement.bound, self.snapshot.leaves
+        if not bound.order_by:
+            return self.source
+        times = leaves.t_min, leaves.t_max
+        return OrderedSource(self.source, times, time=bound.time, order_by=bound.order_by)
 
     def _key_filter(self, found: IndexResult) -> KeyFilter | None:
         """Return what tells the rows of candidates' keys from others, where candidates have one."""
@@ -550,9 +566,15 @@ class TablePatternFlow:
     name: str
     """What the table is called in messages."""
     statement: Statement
+    together: Together | None = None
+    """The queries that are asked at once; None: there are no others."""
     plan: None = None
     _source: TableSource | None = field(default=None, init=False)
     _builder: ResultBuilder | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.together is not None:
+            self.together.enter(self.name, self.statement.program)
 
     @property
     def aggregation(self) -> Aggregation | None:
@@ -562,16 +584,19 @@ class TablePatternFlow:
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the answer as they are found."""
         bound = self.statement.bound
-        self._source = source = TableSource(
-            self.table,
-            columns_of_pattern(bound),
-            time=bound.time,
-            name=self.name,
-            order_by=bound.order_by,
-        )
+        self._source = source = self._with_columns(columns_of_pattern(bound))
         blocks = all_blocks(source.n_blocks)
         self._builder = ResultBuilder(source, bound, self.statement.program, blocks)
+        if self.together is not None:
+            asked = partial(self.together.totals, self.name, self._with_columns)
+            self._builder.replayed.asked_together = asked
         yield from self._builder.tables()
+
+    def _with_columns(self, columns: list[str]) -> TableSource:
+        bound = self.statement.bound
+        return TableSource(
+            self.table, columns, time=bound.time, name=self.name, order_by=bound.order_by
+        )
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""

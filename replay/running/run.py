@@ -20,7 +20,7 @@ from chronicle.write.materialise import materialise
 from replay.engines.execution_stats import ExecutionStats
 from replay.errors import QueryError
 from replay.language.bound import BoundCreate
-from replay.language.syntax import streams_of
+from replay.language.syntax import PatternQuery, streams_of
 from replay.limits import check_limits
 from replay.query_plan import AnyPlan, FlowPlan
 from replay.result import Actual, Result, Seconds
@@ -104,6 +104,12 @@ class OurQuestion:
     def run(self, catalog: Catalog) -> Run:
         """Return it bound and planned."""
         return open_run(catalog, self.asked)
+
+    def enter(self, catalog: Catalog) -> None:
+        """Have it take part in what is done for several queries in one go, see `Shared`."""
+        parsed = parse(self.asked.sql)
+        if isinstance(parsed, PatternQuery) and parsed.windows is None:
+            self.run(catalog)
 
     def explained(self, catalog: Catalog, seconds: float) -> AnyPlan:
         """Return its plan, with the steps that lead to it."""

@@ -149,16 +149,17 @@ class Opener:
         """Return the matches of a row pattern over a stream."""
         if statement.plain.windows is not None:
             return self._open_windowed(statement.plain)
-        name = statement.bound.stream
+        name, shared = statement.bound.stream, self.catalog.shared
+        together = None if shared is None else shared.together
         snapshot = self.catalog.snapshot(name)
         if snapshot is None:
             check_replayed(self.requested, ("auto", "full"))
-            return TablePatternFlow(self.catalog.table(name), name, statement)
+            return TablePatternFlow(self.catalog.table(name), name, statement, together)
         statistics = statistics_of(snapshot)
         plan = _planned_pattern(statement, statistics, self.requested, statistics.parameters)
         is_adaptive = self.requested == "auto"
         source = self.catalog.source(snapshot)
-        return PatternFlow(snapshot, source, statistics, plan, statement, is_adaptive)
+        return PatternFlow(snapshot, source, statistics, plan, statement, is_adaptive, together)
 
     def _open_windowed(self, query: BoundPatternQuery) -> Flow:
         """Return the matches of a row pattern in windows, which are matched one after the other."""

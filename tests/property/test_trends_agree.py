@@ -9,14 +9,15 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
 
 import replay
 from replay.errors import LimitExceededError
 from replay.language import bind, parse_query
 from replay.operators.packing import pack, unpack
-from replay.patterns.program import summed_as_pushed, summed_in_windows
+from replay.patterns import together
+from replay.patterns.program import MatchProgram, summed_as_pushed, summed_in_windows
 from replay.patterns.summing import entries, event_grain
 from replay.patterns.summing.entries import EntryTrendOperator
 from replay.patterns.summing.lanes import Lanes, lanes_of
@@ -32,7 +33,7 @@ from tests.oracles.matcher import inner_rows, match_rows
 from tests.oracles.outer import groups_of, value_of
 from tests.oracles.trends import read
 from tests.oracles.view import OutOfStepsError
-from tests.pattern_cases import PatternCase, aggregate_case, trend_case
+from tests.pattern_cases import PatternCase, aggregate_case, cases_together, trend_case
 from tests.plan_cases import strategy_queries
 from tests.property.law import ROWS_MAX, SLOW, Rows, answer, assert_plans_agree, comparable
 from tests.strategies import SEEDS, SmallStream, streams
@@ -111,6 +112,47 @@ def test_sums_by_entries_in_pieces_are_those_by_starts(case: PatternCase) -> Non
         operator.finish()
     found, expected = (operator.totals() for operator in operators)
     assert found == expected
+
+
+@given(SEEDS.map(cases_together))
+@SLOW
+def test_queries_asked_at_once_are_answered_as_each_alone(
+    case: tuple[SmallStream, list[str]],
+) -> None:
+    stream, sqls = case
+    for sql in sqls:
+        try:
+            replay.query({"s": stream.table}, sql, max_rows=ROWS_MAX)
+        except LimitExceededError:
+            reject()
+    joined: list[int] = []
+
+    def noted(programs: Sequence[MatchProgram]) -> MatchProgram | None:
+        program = plainly_joined(programs)
+        joined.append(0 if program is None else len(programs))
+        return program
+
+    with some_store(stream, *sqls) as store, patch.object(together, "joined", noted):
+        fill_stream(store, "s", stream)
+        for source in ({"s": stream.table}, store):
+            joined.clear()
+            found = replay.query_many(source, sqls, plan="full")
+            event(f"{sum(joined)} of {len(sqls)} joined")
+            for sql, result in zip(sqls, found, strict=True):
+                alone = replay.query(source, sql, plan="full")
+                assert comparable(answer(result.table)) == comparable(answer(alone.table)), sql
+                assert result.table.schema == alone.table.schema
+                assert told(result) == told(alone), sql
+
+
+plainly_joined = together.joined
+
+
+def told(result: replay.Result) -> object:
+    """Return what is told of an answer, but for the time it took."""
+    stats = result.stats
+    del stats["actual"]["seconds"]
+    return stats
 
 
 def in_panes(seed: int) -> PatternCase | None:

@@ -265,12 +265,12 @@ def _count(code, base, total, cells, slots, totals, n_words, program):  # type: 
             add(cells, base + a, cells, base + b, 0, n_words)
             is_full = is_full or cells[base + a, n_words - 1] >= HIGH
         elif op == _OP_MATCH:
-            add(totals, total, cells, base + b, 0, n_words)
-            is_full = is_full or totals[total, n_words - 1] >= HIGH
+            add(totals, total + a, cells, base + b, 0, n_words)
+            is_full = is_full or totals[total + a, n_words - 1] >= HIGH
         elif op == _OP_MOVE_NEW:
             increase(cells, base + a, 0, n_words)
         elif op == _OP_MATCH_NEW:
-            increase(totals, total, 0, n_words)
+            increase(totals, total + a, 0, n_words)
         elif op == _OP_CLEAR:
             for w in range(n_words):
                 cells[base + a, w] = _NONE
@@ -285,8 +285,8 @@ def _count(code, base, total, cells, slots, totals, n_words, program):  # type: 
             add(cells, base + b, slots, a, 0, n_words)
             is_full = is_full or cells[base + b, n_words - 1] >= HIGH
         elif op == _OP_FINISH:
-            add(totals, total, slots, a, 0, n_words)
-            is_full = is_full or totals[total, n_words - 1] >= HIGH
+            add(totals, total + b, slots, a, 0, n_words)
+            is_full = is_full or totals[total + b, n_words - 1] >= HIGH
     return is_full
 
 
@@ -308,15 +308,15 @@ def _sum(code, base, row, total, cells, slots, totals, fields, rows, program):  
             merge(cells, base + b, slots, a, fields)
             is_full = is_full or cells[base + b, top] >= HIGH
         elif op == _OP_MATCH:
-            merge(totals, total, cells, base + b, fields)
-            is_full = is_full or totals[total, top] >= HIGH
+            merge(totals, total + a, cells, base + b, fields)
+            is_full = is_full or totals[total + a, top] >= HIGH
         elif op == _OP_FINISH:
-            merge(totals, total, slots, a, fields)
-            is_full = is_full or totals[total, top] >= HIGH
+            merge(totals, total + b, slots, a, fields)
+            is_full = is_full or totals[total + b, top] >= HIGH
         elif op == _OP_MOVE_NEW:
             begin_run(cells, base + a, fields)
         elif op == _OP_MATCH_NEW:
-            begin_run(totals, total, fields)
+            begin_run(totals, total + a, fields)
         elif op == _OP_BEGIN:
             begin_run(slots, a, fields)
         elif op == _OP_NONE:
@@ -330,14 +330,17 @@ def _sum(code, base, row, total, cells, slots, totals, fields, rows, program):  
 
 @njit(_nrt=False, forceinline=True)
 def see(code, base, row, total, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Let the cells of a lane, from row ``base`` on, see a row. Returns whether one may be full."""
+    """Let the cells of a lane, from row ``base`` on, see a row. Returns whether one may be full.
+
+    The matches of query q are summed in row ``total + q`` of ``totals``.
+    """
     if fields.kind.size == 1:
         return _count(code, base, total, cells, slots, totals, fields.words[0], program)
     return _sum(code, base, row, total, cells, slots, totals, fields, rows, program)
 
 
 @njit(_nrt=False)
-def sum_rows(at, n_states, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]
+def sum_rows(at, n_states, n_queries, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]
     """Sum without a window, from row ``at`` on: partition p has the lane p.
 
     Returns the row before which numbers need another word, or the end. ``fields``, ``rows`` and
@@ -349,7 +352,8 @@ def sum_rows(at, n_states, cells, slots, totals, fields, rows, program):  # type
         if program.begins[code] == program.ends[code]:
             continue
         lane = rows.lane[row]
-        if see(code, lane * n_states, row, lane, cells, slots, totals, fields, rows, program):
+        base, total = lane * n_states, lane * n_queries
+        if see(code, base, row, total, cells, slots, totals, fields, rows, program):
             return row + 1
     return rows.code.size
 
@@ -386,7 +390,7 @@ def end_first_lane(group, heads, tails, following, free):  # type: ignore[no-unt
 
 
 @njit(_nrt=False)
-def sum_windows(at, n_states, within, heads, tails, following, born, free, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def sum_windows(at, n_states, n_queries, within, heads, tails, following, born, free, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum within a window from each start, from row ``at`` on: each start has a lane.
 
     Lanes of a partition follow each other by their starts, from ``heads`` to ``tails``. A row of
@@ -399,6 +403,7 @@ def sum_windows(at, n_states, within, heads, tails, following, born, free, cells
         begins = program.begins[code + 1] < program.ends[code + 1]
         if begins and free[FREE] < 0:
             return row
+        total = group * n_queries
         lane = heads[group]
         while lane >= 0 and is_after(time, born[lane], within):
             for state in range(lane * n_states, (lane + 1) * n_states):
@@ -408,16 +413,14 @@ def sum_windows(at, n_states, within, heads, tails, following, born, free, cells
         is_full = False
         if program.begins[code] < program.ends[code]:
             while lane >= 0:
-                full = see(
-                    code, lane * n_states, row, group, cells, slots, totals, fields, rows, program
-                )
+                base = lane * n_states
+                full = see(code, base, row, total, cells, slots, totals, fields, rows, program)
                 is_full = is_full or full
                 lane = following[lane]
         if begins:
             lane = begin_lane(group, time, heads, tails, following, born, free)
-            full = see(
-                code + 1, lane * n_states, row, group, cells, slots, totals, fields, rows, program
-            )
+            base = lane * n_states
+            full = see(code + 1, base, row, total, cells, slots, totals, fields, rows, program)
             is_full = is_full or full
         if is_full:
             return row + 1

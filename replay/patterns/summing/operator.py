@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from replay.aggregates.exact import from_ints, to_ints
 from replay.errors import QueryError
@@ -44,7 +45,7 @@ WORDS_MAX = 4096
 
 _WORD = 64
 _WORDS_DENSE = 1 << 12
-"""Words of symbols up to which they are found by a table, not sorted."""
+"""Words of symbols up to which they are found by a table, not by their hashes."""
 
 _ROWS_BITS = 40
 """A match has fewer rows than 2 to the power of this."""
@@ -110,6 +111,7 @@ class TrendOperator(RowIntake):
 
     Rows are pushed as into a matcher, of a program that has ``sums``. The state is a few numbers
     for each partition and state of the automaton; with WITHIN, for each start in the window, too.
+    Where the automaton is that of several queries, each partition has a total for each of them.
     """
 
     kind = "sums over matches"
@@ -133,16 +135,22 @@ class TrendOperator(RowIntake):
         self._scale = 0
         self._layout = Layout.of(self._sums, 1, 0)
         # The query is over one partition, or none has come.
-        self._totals = self._new_cells(0 if program.partition_by else 1)
-        self._lanes = _Lanes.none(len(self._totals))
+        n_partitions = 0 if program.partition_by else 1
+        self._totals = self._new_cells(n_partitions * self._code.n_queries)
+        self._lanes = _Lanes.none(n_partitions)
         self._cells = self._new_cells(0)
         if not self._tells_starts:
-            self._have_lanes(len(self._totals))
+            self._have_lanes(n_partitions)
 
     @property
     def _tells_starts(self) -> bool:
         """Whether runs are told apart by where they began."""
         return self._program.within is not None
+
+    @property
+    def _n_partitions(self) -> int:
+        """How many partitions there is room for."""
+        return len(self._totals) // self._code.n_queries
 
     def _new_cells(self, n: int) -> Words:
         return np.zeros((n, self._layout.width), np.uint64)
@@ -176,7 +184,7 @@ class TrendOperator(RowIntake):
             self._take(rows.take(np.argsort(rows.seq)))
             self._deferred = []
         self._forget_runs()
-        self._lanes = _Lanes.none(len(self._totals), len(self._lanes.born))
+        self._lanes = _Lanes.none(self._n_partitions, len(self._lanes.born))
         self._next_seq = None
 
     def _forget_runs(self) -> None:
@@ -214,12 +222,21 @@ class TrendOperator(RowIntake):
         seen = tuple(rows), self._program_of_codes
         if self._program.within is None:
             return int(
-                kernels.sum_rows(at, code.n_states, self._cells, slots, self._totals, fields, *seen)
+                kernels.sum_rows(
+                    at,
+                    code.n_states,
+                    code.n_queries,
+                    self._cells,
+                    slots,
+                    self._totals,
+                    fields,
+                    *seen,
+                )
             )
         return int(
             kernels.sum_windows(
-                at, code.n_states, self._program.within, *lanes.arrays(), self._cells, slots,
-                self._totals, fields, *seen,
+                at, code.n_states, code.n_queries, self._program.within, *lanes.arrays(),
+                self._cells, slots, self._totals, fields, *seen,
             )
         )  # fmt: skip
 
@@ -290,12 +307,13 @@ class TrendOperator(RowIntake):
 
     def _make_room(self, n_partitions: int) -> None:
         """Have cells for every partition."""
-        missing = n_partitions - len(self._totals)
+        missing = n_partitions - self._n_partitions
         if missing <= 0:
             return
-        missing += len(self._totals)
-        self._totals = np.concatenate([self._totals, self._new_cells(missing)])
-        self._lanes.make_room(len(self._totals))
+        missing += self._n_partitions
+        more = self._new_cells(missing * self._code.n_queries)
+        self._totals = np.concatenate([self._totals, more])
+        self._lanes.make_room(self._n_partitions)
         if not self._tells_starts:
             self._have_lanes(missing)
 
@@ -418,20 +436,24 @@ class TrendOperator(RowIntake):
         is_value = operand.part is Part.SUM and operand.value is not None
         return is_value and bool(self._program.is_double[operand.value or 0])
 
-    def totals(self) -> list[Total]:
-        """Return what is known of each partition that has a match; without partitions of all."""
+    def totals(self, query: int = 0, sums: Sums | None = None) -> list[Total]:
+        """Return what is known of each partition that has a match; without partitions of all.
+
+        Of several queries those of one, whose ``sums`` hold the same in the same places.
+        """
         keys = list(self._partitions.to_snapshot()[0]) if self._program.partition_by else [()]
-        cells = self._totals[: len(keys)]
+        cells = self._totals[query :: self._code.n_queries][: len(keys)]
         found = np.flatnonzero(cells[:, : int(self._layout.words[0])].any(axis=1))
-        totals = self._to_totals([keys[place] for place in found.tolist()], cells[found])
+        totals = self._to_totals([keys[place] for place in found.tolist()], cells[found], sums)
         return sorted(totals, key=lambda total: total.first_seq)
 
-    def _to_totals(self, keys: list[Key], cells: Words) -> list[Total]:
+    def _to_totals(self, keys: list[Key], cells: Words, sums: Sums | None = None) -> list[Total]:
         """Return what cells hold, each of all matches of a partition."""
-        first = self._sums.first_seq
+        sums = sums or self._sums
+        first = sums.first_seq
         seqs = [0] * len(keys) if first is None else [n or 0 for n in self._numbers(cells, first)]
-        names = [number for number, _ in self._sums.places]
-        values = [self._read(cells, at) for _, at in self._sums.places]
+        names = [number for number, _ in sums.places]
+        values = [self._read(cells, at) for _, at in sums.places]
         of_cells = zip(*values, strict=True) if values else [()] * len(keys)
         return [
             Total(key, seq, dict(zip(names, numbers, strict=True)))
@@ -489,12 +511,12 @@ class TrendOperator(RowIntake):
             cells = arrays[name]
             if cells.dtype != np.uint64 or cells.shape != (len(cells), self._layout.width):
                 raise ValueError("the sums of the state are of other lengths or types")
-        self._lanes.check(len(self._totals))
+        self._lanes.check(self._n_partitions)
         self._take_cells(arrays)
 
     @property
     def _n_lanes(self) -> int:
-        return len(self._lanes.born) if self._tells_starts else len(self._totals)
+        return len(self._lanes.born) if self._tells_starts else self._n_partitions
 
     def _take_cells(self, arrays: Arrays) -> None:
         """Take over what tells which runs a cell is of, checked."""
@@ -566,8 +588,8 @@ def _distinct(words: Words) -> tuple[Words, IntArray]:
     """Return the words there are, and the place among them of each."""
     most = int(words.max(initial=0)) + 1
     if most > _WORDS_DENSE:
-        distinct, places = np.unique(words, return_inverse=True)
-        return distinct, places.astype(np.int64)
+        encoded = pa.array(words).dictionary_encode()
+        return encoded.dictionary.to_numpy(), encoded.indices.to_numpy().astype(np.int64)
     small = words.astype(np.int64)
     found = np.flatnonzero(np.bincount(small, minlength=most))
     place_of = np.zeros(most, np.int64)

@@ -348,7 +348,7 @@ class Op(IntEnum):
     MAP = 3
     """``a``: a slot, whose runs map the row to symbol ``b``."""
     FINISH = 4
-    """``a``: a slot, whose runs are matches."""
+    """``a``: a slot, whose runs are matches of query ``b``."""
     CLEAR = 5
     """``a``: a state, in which no run is left."""
     PUT = 6
@@ -356,11 +356,11 @@ class Op(IntEnum):
     MOVE = 7
     """Runs like those of state ``b`` come to state ``a``, at once."""
     MATCH = 8
-    """Runs like those of state ``b`` are matches, at once."""
+    """Runs like those of state ``b`` are matches of query ``a``, at once."""
     MOVE_NEW = 9
     """``a``: a state, which has one more run, of this row alone."""
     MATCH_NEW = 10
-    """One more match, of this row alone."""
+    """``a``: a query, which has one more match, of this row alone."""
 
 
 Steps = list[tuple[int, int, int]]
@@ -392,8 +392,7 @@ def steps_of(code: StrategyCode, word: int, begin: int | None, *, goes_on: bool 
         for state in states:
             steps.append((Op.BEGIN, slot, 0) if state < 2 else (Op.ADD, slot, state))
         steps.append((Op.MAP, slot, symbol))
-        if code.accepts[target + 1] > code.accepts[target]:
-            steps.append((Op.FINISH, slot, 0))
+        steps += [(Op.FINISH, slot, query) for query in code.answers[target]]
         if has_ways(code, target):
             put.append((Op.PUT, slot, target))
     moved = [state for state in going if kept[state] != state]
@@ -428,7 +427,8 @@ def at_once(steps: Steps, fields: Iterable[Field]) -> Steps:
             sources.setdefault(a, []).append((op, b))
         elif op is Op.FINISH:
             direct += [
-                (Op.MATCH, 0, b) if of is Op.ADD else (Op.MATCH_NEW, 0, 0) for of, b in sources[a]
+                (Op.MATCH, b, state) if of is Op.ADD else (Op.MATCH_NEW, b, 0)
+                for of, state in sources[a]
             ]
         elif op is Op.PUT:
             changes.setdefault(b, []).extend(

@@ -1,0 +1,232 @@
+"""Several queries summed over in one go: their machines are one, what begins alike is one in it.
+
+A mapping of rows to symbols is in one state of the automaton that all patterns are compiled to,
+whichever of them it may become a match of: what patterns begin with alike is counted once, as in
+A-Seq's prefix tree (SIGMOD 2014, section 4.1), and each row is read, tested and looked up once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+from replay.engines.source import EventSource
+from replay.errors import NotSupportedError, QueryError
+from replay.language.bound import (
+    Alternate,
+    BoundPatternQuery,
+    Concat,
+    Exclusion,
+    Expression,
+    Negation,
+    Pattern,
+    Repeat,
+    Semantics,
+    Symbol,
+)
+from replay.patterns.automaton import compile_strategy
+from replay.patterns.config import SYMBOLS_MAX
+from replay.patterns.local import Replay
+from replay.patterns.predicates import plan_masks
+from replay.patterns.program import MatchProgram
+from replay.patterns.summing.kernels import Program
+from replay.patterns.summing.lanes import Lanes, lanes_of
+from replay.patterns.summing.operator import Total, TrendOperator
+from replay.patterns.trends.machine import Sums
+
+SEMANTICS = (Semantics.SKIP_TILL_ANY, Semantics.CONTIGUOUS)
+"""Those by which no run goes on otherwise because another query could map the row, too. With SKIP
+TILL NEXT it has to."""
+
+WORDS_MAX = 512
+"""Sets of conditions that rows may satisfy, each of which has its steps: queries that have little
+in common have as many as their own multiplied."""
+
+Source = Callable[[list[str]], EventSource]
+"""Gives events with some columns at least."""
+
+Place = tuple[tuple[Expression, ...], int]
+"""A symbol of any query: its conditions, and how many symbols of the same come before."""
+
+
+def kind_of(program: MatchProgram) -> Hashable:
+    """Return what programs agree in that can be one; None: this one cannot be one with others."""
+    sums, code = program.sums, program.strategy
+    if sums is None or sums.grain is not None or code is None or code.semantics not in SEMANTICS:
+        return None
+    query = program.query
+    if query.windows is not None or lanes_of(query, program) is Lanes.ENTRIES:
+        return None
+    places = _places_of(program)
+    fields = tuple(
+        (replace(f, symbols=None), f.symbols and frozenset(places[s] for s in f.symbols))
+        for f in sums.fields
+    )
+    margins = program.rows_before, program.rows_after, program.needs_all_rows, program.beside
+    return (
+        code.semantics, query.partition_by, query.time, query.order_by, query.within, margins,
+        program.partition_edges, sums.values, sums.operands, fields, sums.first_seq,
+    )  # fmt: skip
+
+
+def _places_of(program: MatchProgram) -> list[Place]:
+    seen = Counter[tuple[Expression, ...]]()
+    places = []
+    for conditions in program.conditions:
+        places.append((conditions, seen[conditions]))
+        seen[conditions] += 1
+    return places
+
+
+def joined(programs: Sequence[MatchProgram]) -> MatchProgram | None:
+    """Return a program that sums over the matches of all, of one kind; None: it would be larger.
+
+    Query k of its automaton is that of program k.
+    """
+    numbers: dict[Place, int] = {}
+    of_each = [
+        [numbers.setdefault(place, len(numbers)) for place in _places_of(program)]
+        for program in programs
+    ]
+    if len(numbers) > SYMBOLS_MAX:
+        return None
+    first = programs[0]
+    names = tuple(f"S{number}" for number in range(len(numbers)))
+    patterns = [
+        _renumbered(program.query.pattern, own)
+        for program, own in zip(programs, of_each, strict=True)
+    ]
+    try:
+        code = compile_strategy(replace(first.query, symbols=names), patterns)
+    except NotSupportedError:
+        return None
+    codes = [program.strategy for program in programs]
+    if code.n_states > sum(one.n_states for one in codes if one is not None):
+        return None
+    conjuncts = [
+        (number, condition)
+        for (conditions, _), number in numbers.items()
+        for condition in conditions
+    ]
+    return replace(
+        first,
+        columns=tuple(sorted({name for program in programs for name in program.columns})),
+        conditions=tuple(conditions for conditions, _ in numbers),
+        masks=plan_masks(conjuncts, len(numbers)),
+        strategy=code,
+        sums=_renumbered_sums(first.sums, of_each[0]),
+    )
+
+
+def _renumbered_sums(sums: Sums | None, numbers: Sequence[int]) -> Sums:
+    assert sums is not None
+    fields = (
+        replace(f, symbols=f.symbols and tuple(numbers[s] for s in f.symbols)) for f in sums.fields
+    )
+    return replace(sums, fields=tuple(fields))
+
+
+def _renumbered(pattern: Pattern, numbers: Sequence[int]) -> Pattern:
+    match pattern:
+        case Symbol(index):
+            return Symbol(numbers[index])
+        case Negation(index):
+            return Negation(numbers[index])
+        case Concat(parts):
+            return Concat(tuple(_renumbered(part, numbers) for part in parts))
+        case Alternate(branches):
+            return Alternate(tuple(_renumbered(branch, numbers) for branch in branches))
+        case Repeat(body) | Exclusion(body):
+            return replace(pattern, body=_renumbered(body, numbers))
+        case _:
+            return pattern
+
+
+class _TooManyWordsError(Exception):
+    """Rows satisfy more sets of conditions than `WORDS_MAX`."""
+
+
+class _Operator(TrendOperator):
+    """Gives up before it makes the steps of more words than are worth it."""
+
+    def _to_program(self) -> Program:
+        if len(self._codes) > WORDS_MAX:
+            raise _TooManyWordsError
+        return super()._to_program()
+
+
+@dataclass(slots=True)
+class _Group:
+    """Queries that are summed over in one go once the first of them is asked."""
+
+    programs: list[MatchProgram]
+    joined: MatchProgram
+    replay: Replay | None = None
+    found: dict[BoundPatternQuery, list[Total]] | None = None
+
+    def run(self, source: Source, replay: Replay) -> Replay:
+        """Find the sums of all, or of none.
+
+        Where there is an error or a fault each is to be asked alone, to tell of which query it is.
+        """
+        query = self.joined.query
+        events = source(sorted({*self.joined.columns, query.time, *query.order_by}))
+        self.replay = ran = replay.of(events, self.joined)
+        operator = _Operator(self.joined, events.n_events)
+        try:
+            for _ in ran.pushed_into(operator):
+                if operator.n_faults:
+                    return ran
+        except (_TooManyWordsError, QueryError):
+            return ran
+        replay.seconds_read = ran.seconds_read
+        self.found = {
+            program.query: operator.totals(k, program.sums)
+            for k, program in enumerate(self.programs)
+        }
+        return ran
+
+
+@dataclass(slots=True)
+class Together:
+    """The queries that are asked at once, as far as they may be summed over in one go."""
+
+    _waiting: dict[Hashable, dict[BoundPatternQuery, MatchProgram]] = field(default_factory=dict)
+    _groups: dict[tuple[Hashable, BoundPatternQuery], _Group] = field(default_factory=dict)
+
+    def enter(self, of: Hashable, program: MatchProgram) -> None:
+        """Take note of a query that reads all rows of a stream; ``of`` tells streams apart."""
+        kind = kind_of(program)
+        if kind is not None and (of, program.query) not in self._groups:
+            self._waiting.setdefault((of, kind), {})[program.query] = program
+
+    def totals(self, of: Hashable, source: Source, replay: Replay) -> list[Total] | None:
+        """Return the sums of a query, found together with others; None: it is to be asked alone.
+
+        ``source`` gives the stream's events, ``replay`` is what would find the sums alone.
+        """
+        program = replay.program
+        self._group(self._waiting.pop((of, kind_of(program)), {}), of)
+        group = self._groups.get((of, program.query))
+        if group is None:
+            return None
+        ran = group.replay or group.run(source, replay)
+        if group.found is None:
+            return None
+        replay.n_blocks, replay.n_rows = ran.n_blocks, ran.n_rows
+        return group.found[program.query]
+
+    def _group(self, programs: dict[BoundPatternQuery, MatchProgram], of: Hashable) -> None:
+        """Put programs of one kind into groups that are not larger than they are alone."""
+        left = [list(programs.values())]
+        while left:
+            some = left.pop()
+            if len(some) < 2:
+                continue
+            program = joined(some)
+            if program is None:
+                left += [some[: len(some) // 2], some[len(some) // 2 :]]
+                continue
+            group = _Group(some, program)
+            self._groups |= {(of, one.query): group for one in some}

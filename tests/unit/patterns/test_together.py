@@ -1,0 +1,132 @@
+"""Queries summed over in one go: one machine for all, in which what begins alike is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+
+import replay
+from replay.language import bind, parse_query
+from replay.language.bound import BoundPatternQuery
+from replay.patterns import together
+from replay.patterns.program import MatchProgram, compile_program
+from replay.patterns.together import joined, kind_of
+
+TABLE = pa.table({"t": list(range(9)), "k": list("VBVBCCDBV"), "x": [0, 1, 2, 0, 3, 1, 2, 5, 1]})
+
+KINDS = {
+    name: name.lower() for name in ("VK", "BK", "VC", "BC", "VF", "VE", "BE", "VL", "BL", "VI")
+}
+A_SEQ = ("VK BK VC BC", "VK BK VF", "VK BK VC BC VE BE", "VK BK VC BC VL BL", "VI VF VK BK")
+"""Q1 to Q5 of A-Seq's example 6, by first letters."""
+
+
+def text_of(pattern: str, select: str = "COUNT(*)", more: str = "", **defines: str) -> str:
+    named = ", ".join(f"{name} AS {condition}" for name, condition in defines.items())
+    return (
+        f"SELECT {select} AS n FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN ({pattern}) "
+        f"SEMANTICS SKIP TILL ANY {more} DEFINE {named})"
+    )
+
+
+def program_of(text: str) -> MatchProgram:
+    query = bind(parse_query(text), TABLE.schema, time="t", text=text)
+    assert isinstance(query, BoundPatternQuery)
+    return compile_program(query)
+
+
+def of_kinds(pattern: str) -> MatchProgram:
+    return program_of(text_of(pattern, **{one: f"k = '{KINDS[one]}'" for one in pattern.split()}))
+
+
+def test_sequences_that_begin_alike_are_a_tree_as_in_a_seq() -> None:
+    """Fig. 9 has nine nodes for Q1 to Q4; Q5 begins otherwise, and is one more branch."""
+    n_begins = 2
+    for n_queries, n_nodes in ((4, 9), (5, 9 + 4)):
+        program = joined([of_kinds(pattern) for pattern in A_SEQ[:n_queries]])
+        assert program is not None
+        assert program.strategy is not None
+        assert program.strategy.n_states == n_begins + n_nodes
+        ends = [query for queries in program.strategy.answers for query in queries]
+        assert sorted(ends) == list(range(n_queries))
+
+
+def test_a_symbol_is_told_by_its_condition_not_by_its_name() -> None:
+    one = program_of(text_of("A B", A="k = 'V'", B="k = 'B'"))
+    other = program_of(text_of("B A C", B="k = 'V'", A="k = 'B'", C="x > 2"))
+    program = joined([one, other])
+    assert program is not None
+    assert program.strategy is not None
+    assert program.strategy.n_states == 2 + 3
+
+
+def test_only_queries_that_sum_the_same_over_the_same_runs_are_of_one_kind() -> None:
+    plain = text_of("A B", A="k = 'V'", B="k = 'B'")
+    same = text_of("A C", A="k = 'V'", C="k = 'C'")
+    assert kind_of(program_of(plain)) == kind_of(program_of(same))
+    others = (
+        text_of("A B", "SUM(B.x)", A="k = 'V'", B="k = 'B'"),
+        text_of("A B", "SUM(A.x)", A="k = 'V'", B="k = 'B'"),
+        text_of("A B", "SUM(A.x)", "WITHIN 3", A="k = 'V'", B="k = 'B'"),
+        plain.replace("ORDER BY", "PARTITION BY k ORDER BY"),
+        plain.replace("SKIP TILL ANY", "CONTIGUOUS"),
+    )
+    kinds = [kind_of(program_of(text)) for text in (plain, *others)]
+    assert None not in kinds
+    assert len(set(kinds)) == len(kinds)
+    for text in (
+        plain.replace("SKIP TILL ANY", "SKIP TILL NEXT"),  # a row moves runs of one query alone
+        text_of("A B", "COUNT(*)", "WITHIN 3", A="k = 'V'", B="k = 'B'"),  # products of rows
+        text_of("A B", A="k = 'V'", B="x > LAST(x, 1)"),  # cells of rows
+    ):
+        assert kind_of(program_of(text)) is None
+
+
+SQLS = (
+    text_of("A B", A="k = 'V'", B="k = 'B'"),
+    text_of("A B C", A="k = 'V'", B="k = 'B'", C="k = 'C'"),
+    text_of("A B+", A="k = 'V'", B="k = 'B'"),
+)
+ANSWERS = [3 + 2, 2 * (2 + 1), 7 + 3]
+"""V is at 0, 2, 8, B at 1, 3, 7, C at 4, 5: B's behind each V; those with two C's behind them; sets
+of the B's behind each V that are not empty."""
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Notes by how many symbols the rows of a table are told apart, each time they are."""
+    counts: list[int] = []
+    plain = MatchProgram.prepare
+
+    def noted(program: MatchProgram, table: pa.Table, **margins: int) -> object:
+        counts.append(len(program.conditions))
+        return plain(program, table, **margins)
+
+    monkeypatch.setattr(MatchProgram, "prepare", noted)
+    return counts
+
+
+def asked(sqls: Sequence[str]) -> list[int]:
+    return [result.table["n"][0].as_py() for result in replay.query_many({"s": TABLE}, sqls)]
+
+
+def test_rows_are_looked_at_once_for_all(prepared: list[int]) -> None:
+    assert asked(SQLS) == ANSWERS
+    assert prepared == [3]
+
+
+def test_queries_whose_rows_tell_too_many_symbols_apart_are_asked_alone(
+    prepared: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "WORDS_MAX", 2)
+    assert asked(SQLS) == ANSWERS
+    assert prepared == [3, 2, 3, 2]
+
+
+def test_a_fault_is_told_of_the_query_that_has_it(prepared: list[int]) -> None:
+    faulty = text_of("A B", A="k = 'V'", B="10 / x > 4")
+    results = replay.query_many({"s": TABLE}, [SQLS[0], faulty])
+    assert [result.actual.faults for result in results] == [0, 2]
+    assert prepared == [3, 2, 2]
