@@ -23,6 +23,10 @@ _WORD_BYTES = 8
 
 def to_ints(numbers: Words) -> list[int]:
     """Return the numbers of an array of shape (n, n_words)."""
+    lowest = numbers[:, 0].view(np.int64)
+    if (numbers[:, 1:].view(np.int64) == lowest[:, None] >> 63).all():  # they fit one word
+        whole: list[int] = lowest.tolist()
+        return whole
     data = np.ascontiguousarray(numbers).astype("<u8").tobytes()
     size = _WORD_BYTES * numbers.shape[1]
     places = range(0, len(data), size)

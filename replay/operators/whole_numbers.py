@@ -225,7 +225,8 @@ def _fits(number: int) -> bool:
 
 
 def _is_large(values: Numbers) -> bool:
-    return any(number is not None and not _fits(number) for number in values)
+    known = [number for number in values if number is not None]
+    return bool(known) and not (_fits(min(known)) and _fits(max(known)))
 
 
 def _digits(number: int) -> int:

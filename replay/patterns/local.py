@@ -38,7 +38,7 @@ from replay.planning.row_spans import RowSpans
 if TYPE_CHECKING:
     from replay.patterns.matcher import Matcher
     from replay.patterns.summing.choice import Summed
-    from replay.patterns.summing.operator import Total
+    from replay.patterns.summing.operator import Totals
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -180,7 +180,7 @@ class Replay:
         self._goes_on = goes_on
         self.known: Prepared | None = None
         """Rows that are known without being read, of a replay that goes on."""
-        self.asked_together: Callable[[Replay], list[Total] | None] = lambda _: None
+        self.asked_together: Callable[[Replay], Totals | None] = lambda _: None
         """Gives the sums over all matches where they are found with those of other queries."""
         self._n_faults: Callable[[], int] = lambda: 0
         # Fewer than planned where `matches` was left early.
@@ -207,7 +207,7 @@ class Replay:
             yield from matcher.batches()
             raise
 
-    def totals(self) -> list[Total]:
+    def totals(self) -> Totals:
         """Return the sums over all matches without making any, of a program that has ``sums``."""
         found = self.asked_together(self)
         if found is not None:

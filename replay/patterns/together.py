@@ -32,7 +32,7 @@ from replay.patterns.predicates import plan_masks
 from replay.patterns.program import MatchProgram
 from replay.patterns.summing.kernels import Program
 from replay.patterns.summing.lanes import Lanes, lanes_of
-from replay.patterns.summing.operator import Total, TrendOperator
+from replay.patterns.summing.operator import Totals, TrendOperator
 from replay.patterns.trends.machine import Sums
 
 SEMANTICS = (Semantics.SKIP_TILL_ANY, Semantics.CONTIGUOUS)
@@ -163,7 +163,7 @@ class _Group:
     programs: list[MatchProgram]
     joined: MatchProgram
     replay: Replay | None = None
-    found: dict[BoundPatternQuery, list[Total]] | None = None
+    found: dict[BoundPatternQuery, Totals] | None = None
 
     def run(self, source: Source, replay: Replay) -> Replay:
         """Find the sums of all, or of none.
@@ -201,7 +201,7 @@ class Together:
         if kind is not None and (of, program.query) not in self._groups:
             self._waiting.setdefault((of, kind), {})[program.query] = program
 
-    def totals(self, of: Hashable, source: Source, replay: Replay) -> list[Total] | None:
+    def totals(self, of: Hashable, source: Source, replay: Replay) -> Totals | None:
         """Return the sums of a query, found together with others; None: it is to be asked alone.
 
         ``source`` gives the stream's events, ``replay`` is what would find the sums alone.

@@ -5,9 +5,10 @@ The outer query around it groups by window online: a group goes out once no wind
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +37,10 @@ from replay.patterns.program import MatchProgram, compile_program
 from replay.patterns.summing.answer import answer_sums
 from replay.patterns.summing.kernels import Windows
 from replay.patterns.summing.lanes import Lanes, lanes_of
-from replay.patterns.summing.operator import Total
+from replay.patterns.summing.operator import Totals
 from replay.patterns.summing.panes import PaneTrendOperator
 from replay.patterns.windows import matched_in_windows
+from replay.planning.ascending import count_on
 from replay.planning.block_ranges import all_blocks
 from replay.windows.borders import TimeGrid, grid_of
 
@@ -96,7 +98,7 @@ class _Windowed:
     def _closed(self, reached: int | None) -> Iterator[_Window]:
         """Yield the windows whose rows have all come, and let go of what no other needs."""
         times = self._times
-        for start, end in self._windows.closed(times, reached):
+        for start, end in self._windows.closed(times, reached).tolist():
             check_limits()
             low, high = np.searchsorted(times, (start, end)).tolist()
             seqs = (self._n_dropped + low, self._n_dropped + high)
@@ -169,9 +171,9 @@ class WindowedSums(_Windowed):
         super().__init__(query, schema, first=first, told_by=told_by)
         self._program = program
         self._eager = eager
-        self._of_windows: list[tuple[int, int]] = []
-        self._totals: list[Total] = []
-        self._latest: tuple[tuple[int, int], list[Total]] = (0, 0), []
+        self._found: list[tuple[IntArray, Totals]] = []
+        """Sums since the last answer, with start and end of the window of each."""
+        self._latest: tuple[tuple[int, int], Totals] = (0, 0), Totals.joined([])
         """Windows that follow each other may have the same rows, and then the same sums."""
         self._n_faults = 0
         self._faults = Faults()
@@ -201,7 +203,7 @@ class WindowedSums(_Windowed):
     def finish(self) -> Iterator[pa.Table]:
         """Yield the answer, as far as it is not yet told."""
         self._sum(None, self._of_rows.empty_table())
-        if self._totals or not self._eager:
+        if self._found or not self._eager:
             yield self._answer()
 
     def state(self) -> State:
@@ -212,7 +214,7 @@ class WindowedSums(_Windowed):
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
         super().take_over(state)
-        self._latest = (0, 0), []
+        self._latest = (0, 0), Totals.joined([])
         self._n_faults, self._faults.count = state["n_faults"], 0
         if self._panes is not None:
             self._panes.take_over(state["panes"])
@@ -220,7 +222,7 @@ class WindowedSums(_Windowed):
 
     def _told(self, reached: int, table: pa.Table) -> Iterator[pa.Table]:
         self._sum(reached, table)
-        if self._eager and self._totals:
+        if self._eager and self._found:
             yield self._answer()
 
     def _sum(self, reached: int | None, table: pa.Table) -> None:
@@ -232,15 +234,13 @@ class WindowedSums(_Windowed):
             if window.seqs != self._latest[0]:
                 self._latest = window.seqs, self._sums_of(window.rows)
             found = self._latest[1]
-            self._totals += found
-            self._of_windows += [(window.start, window.end)] * len(found)
+            self._keep(np.full((len(found), 2), (window.start, window.end)), found)
 
     def _sum_in_panes(
         self, reached: int | None, table: pa.Table, operator: PaneTrendOperator
     ) -> None:
         """Sum over the rows taken last, and over the windows that end behind some of them."""
-        over = list(self._windows.closed(self._times, reached))
-        bounds = np.array(over, np.int64).reshape(-1, 2)
+        bounds = self._windows.closed(self._times, reached)
         times = self._times[len(self._times) - table.num_rows :]
         panes, is_inside = self._windows.panes_of(times)
         if not is_inside.all():
@@ -251,12 +251,15 @@ class WindowedSums(_Windowed):
             rows=np.searchsorted(times, bounds[:, 1]),
         )
         rows = table.select(list(self._program.columns)).unify_dictionaries()
-        for number, total in operator.sum(self._program.prepare(rows), panes, windows):
-            self._totals.append(total)
-            self._of_windows.append(over[number])
+        numbers, found = operator.sum(self._program.prepare(rows), panes, windows)
+        self._keep(bounds[numbers], found)
         self._forget_rows()
 
-    def _sums_of(self, rows: pa.Table) -> list[Total]:
+    def _keep(self, bounds: IntArray, found: Totals) -> None:
+        if len(found):
+            self._found.append((bounds, found))
+
+    def _sums_of(self, rows: pa.Table) -> Totals:
         source = self._source_of(rows)
         replayed = Replay(source, self._program, all_blocks(source.n_blocks))
         found = replayed.totals()
@@ -266,8 +269,10 @@ class WindowedSums(_Windowed):
     def _answer(self) -> pa.Table:
         """Return the groups of the windows since the last answer."""
         assert self._program.sums is not None
-        summing, totals, windows = self._program.sums.summing, self._totals, self._of_windows
-        self._totals, self._of_windows = [], []
+        summing, found = self._program.sums.summing, self._found
+        self._found = []
+        totals = Totals.joined([totals for _, totals in found])
+        windows = np.concatenate([np.empty((0, 2), np.int64), *(bounds for bounds, _ in found)])
         return answer_sums(self._query, summing, totals, self._of_rows, self._faults, windows)
 
 
@@ -429,6 +434,9 @@ def grouped_by_window(outer: Outer | None) -> tuple[int, ...]:
     return tuple(place for place, name in enumerate((WINDOW_START, WINDOW_END)) if name in names)
 
 
+_NO_WINDOWS: Final = np.empty((0, 2), np.int64)
+
+
 class _Grid:
     """Windows of HOP, TUMBLE and CUMULATE that have rows, in the order of start and end."""
 
@@ -458,27 +466,33 @@ class _Grid:
             return np.iinfo(np.int64).min
         return self._grid.bounds_at(self._next)[0]
 
-    def closed(self, times: IntArray, reached: int | None) -> Iterator[tuple[int, int]]:
-        """Yield the windows that have rows and are over by a time; all where it is None.
+    def closed(self, times: IntArray, reached: int | None) -> IntArray:
+        """Return starts and ends of the windows that have rows and are over by a time.
 
-        Their ends, and whatever else they are told by, are before those of all to come.
+        All where it is None. Their ends, and whatever else they are told by, are before those of
+        all to come.
         """
         if not len(times):
-            return
+            return _NO_WINDOWS
         grid = self._grid or self._begin(int(times[0]))
         coming = None if reached is None else self._told(int(grid.ending_after(reached)))
-        while True:
-            start, end = self._bounds(self._next)
-            if coming is not None and self._told(self._next) >= coming:
-                return
-            low, high = np.searchsorted(times, (start, end)).tolist()
-            if low < high:
-                self._next += 1
-                yield start, end
-            elif low == len(times):
-                return
-            else:
-                self._next = max(self._next + 1, int(grid.ending_after(int(times[low]))))
+        if coming is not None and self._told(self._next) >= coming:
+            return _NO_WINDOWS
+        # Of times between the same two starts the first is in all windows that any of them is in;
+        # they follow each other, and the first may be those before.
+        behind = grid.starting_after(times)
+        firsts = np.flatnonzero(np.diff(behind, prepend=behind[0] - 1))
+        behind = behind[firsts]
+        begins = np.maximum(grid.ending_after(times[firsts]), self._next)
+        begins[1:] = np.maximum(begins[1:], behind[:-1])
+        numbers = count_on(begins, np.maximum(behind - begins, 0))
+        n_over = len(numbers)
+        if coming is not None:
+            n_over = bisect_left(numbers, coming, key=lambda number: self._told(int(number)))
+        if len(numbers):
+            over = n_over == len(numbers)
+            self._next = int(numbers[-1]) + 1 if over else int(numbers[n_over])
+        return np.stack(grid.bounds_of(numbers[:n_over]), axis=1)
 
     @property
     def closes_in_order(self) -> bool:
@@ -492,8 +506,9 @@ class _Grid:
         grid = self._grid
         assert grid is not None
         behind = grid.starting_after(times)
-        starts, _ = grid.bounds_of(behind - grid.n_ends)
-        _, ends = grid.bounds_of(behind - 1)
+        starts, ends = grid.bounds_of(behind - grid.n_ends)
+        if grid.n_ends > 1:
+            _, ends = grid.bounds_of(behind - 1)
         return starts, times < ends
 
     def starts_behind(self, bounds: IntArray) -> IntArray:
@@ -541,13 +556,14 @@ class _Sliding:
         """The time before which no row is needed any more."""
         return max(self._done, np.iinfo(np.int64).min + self._size) - self._size + 1
 
-    def closed(self, times: IntArray, reached: int | None) -> Iterator[tuple[int, int]]:
-        """Yield the windows that end by a time; all where it is None."""
-        for time in np.unique(times[np.searchsorted(times, self._done, side="right") :]).tolist():
-            if reached is not None and time >= reached:
-                return
-            self._done = time
-            yield time - self._size + 1, time + 1
+    def closed(self, times: IntArray, reached: int | None) -> IntArray:
+        """Return starts and ends of the windows that end by a time; all where it is None."""
+        over = np.unique(times[np.searchsorted(times, self._done, side="right") :])
+        if reached is not None:
+            over = over[over < reached]
+        if len(over):
+            self._done = int(over[-1])
+        return np.stack([over - (self._size - 1), over + 1], axis=1)
 
     def panes_of(self, times: IntArray) -> tuple[IntArray, Bools]:
         """Return of each time the last start of a window until then: it may start with each."""

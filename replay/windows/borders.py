@@ -103,6 +103,9 @@ class TimeGrid:
         return int(starts[0]), int(ends[0])
 
     def _in_units(self, number: Time) -> tuple[Time, Time]:
+        if self.n_ends == 1:  # of many numbers, divisions would take most of the time
+            start = self.origin + number * self.slide
+            return start, start + self.least
         start = self.origin + number // self.n_ends * self.slide
         return start, start + self.least + number % self.n_ends * self.step
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.config import TIME_UNIT
@@ -24,8 +27,7 @@ from replay.language.bound import (
 from replay.operators.exact_sums import DoubleSum, ratios
 from replay.operators.grouping import Groups, out_of_range
 from replay.operators.outer import apply_outer
-from replay.operators.partition_keys import Key
-from replay.patterns.summing.operator import Total, from_order
+from replay.patterns.summing.operator import Totals, from_order
 from replay.patterns.trends.algebra import Number, Part, Reading, Summing
 
 _PLACE = "\0place"
@@ -33,16 +35,17 @@ _PLACE = "\0place"
 
 _BORDERS = (WINDOW_START, WINDOW_END)
 
+IntArray = npt.NDArray[np.int64]
 Numbers = list[int | DoubleSum | None]
 
 
 def answer_sums(
     query: BoundPatternQuery,
     summing: Summing,
-    totals: Sequence[Total],
+    totals: Totals,
     schema: pa.Schema,
     faults: Faults,
-    windows: Sequence[tuple[int, int]] = (),
+    windows: IntArray | None = None,
 ) -> pa.Table:
     """Return the answer of the outer query from the sums over all matches of each partition.
 
@@ -54,11 +57,8 @@ def answer_sums(
     readings = dict(summing.readings)
 
     def told(part: Aggregate, rows: pa.Table, groups: Groups) -> list[int | None] | pa.Array:
-        places = rows.column(_PLACE).to_numpy()
-        together: list[list[Total]] = [[] for _ in range(groups.n_groups)]
-        for place, group in zip(places.tolist(), groups.of_row.tolist(), strict=True):
-            together[group].append(totals[place])
-        return _aggregated(part, readings[part], together)
+        of_groups = partial(_of_groups, totals, rows.column(_PLACE).to_numpy(), groups)
+        return _aggregated(part, readings[part], of_groups)
 
     rows = _partitions(query, totals, schema, windows)
     return apply_outer(rows, outer, faults, told)
@@ -66,9 +66,9 @@ def answer_sums(
 
 def _partitions(
     query: BoundPatternQuery,
-    totals: Sequence[Total],
+    totals: Totals,
     schema: pa.Schema,
-    windows: Sequence[tuple[int, int]],
+    windows: IntArray | None,
 ) -> pa.Table:
     """Return the columns of PARTITION BY that the outer query reads, with a row for each."""
     outer = query.outer
@@ -78,13 +78,13 @@ def _partitions(
     names = {found.name for expression in read for found in attributes(expression)}
     for source, name in query.output:
         if name in names and query.windows is not None and source in _BORDERS:
-            times = [window[_BORDERS.index(source)] for window in windows]
-            values = Values(np.array(times, np.int64), None)
-            columns[name] = to_arrow(values, query.time_type)
+            assert windows is not None
+            times = np.ascontiguousarray(windows[:, _BORDERS.index(source)])
+            columns[name] = to_arrow(Values(times, None), query.time_type)
         elif name in names:
             place = query.partition_by.index(source)
-            keys: list[Key] = [total.key for total in totals]
-            columns[name] = _column([key[place] for key in keys], schema.field(source).type)
+            of_keys = [key[place] for key in totals.keys]
+            columns[name] = _column(of_keys, schema.field(source).type)
     return pa.table(columns)
 
 
@@ -104,25 +104,35 @@ def _column(values: list[Any], of: pa.DataType) -> pa.Array:
     return pa.array(values, of) if plain is None else pa.array(values, plain).cast(of)
 
 
+def _of_groups(totals: Totals, places: IntArray, groups: Groups, number: Number) -> Numbers:
+    """Return a number of all matches of each group, of partitions that stand in some places."""
+    of_each = totals.numbers.get(number, ())
+    order = np.argsort(groups.of_row, kind="stable")
+    values = [of_each[place] for place in places[order].tolist()]
+    ends = np.cumsum(np.bincount(groups.of_row, minlength=groups.n_groups)).tolist()
+    if len(ends) == len(values):  # each group is one partition
+        return values
+    return [_joined(number, values[begin:end]) for begin, end in pairwise([0, *ends])]
+
+
 def _aggregated(
-    part: Aggregate, reading: Reading, groups: list[list[Total]]
+    part: Aggregate, reading: Reading, of_groups: Callable[[Number], Numbers]
 ) -> list[int | None] | pa.Array:
-    """Return an aggregate of every group, whose partitions are given."""
-    numbers = [_joined(reading.number, group) for group in groups]
+    """Return an aggregate of every group, of which ``of_groups`` gives numbers."""
+    numbers = of_groups(reading.number)
     if reading.number.part in (Part.LEAST, Part.GREATEST):
         return _best(part, numbers)
     if part.function == "count":
         return numbers
     assert reading.over is not None
-    counts = [int(_joined(reading.over, group) or 0) for group in groups]  # type: ignore[arg-type]
+    counts = [int(number or 0) for number in of_groups(reading.over)]  # type: ignore[arg-type]
     if any(isinstance(number, DoubleSum) for number in numbers) or part.type is DataType.DOUBLE:
         return _rounded(part, numbers, counts, is_ratio=reading.is_ratio)
     return [n if count else None for n, count in zip(numbers, counts, strict=True)]
 
 
-def _joined(number: Number, totals: list[Total]) -> int | DoubleSum | None:
-    """Return a number of all matches of some partitions."""
-    found = [total.numbers[number] for total in totals]
+def _joined(number: Number, found: Numbers) -> int | DoubleSum | None:
+    """Return a number of all matches of some partitions, of which it is known of each."""
     if number.part in (Part.LEAST, Part.GREATEST):
         there = [value for value in found if isinstance(value, int)]
         if not there:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,14 +96,36 @@ def _words_of(sums: Sums, place: int, n_words: int, shift: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
-    """The sums over all matches of a partition."""
+class Totals:
+    """The sums over all matches of each of some partitions."""
 
-    key: Key
-    first_seq: int
-    """``seq`` of the first row of all its matches, where that is asked for."""
-    numbers: dict[Number, int | DoubleSum | None]
+    keys: list[Key]
+    first_seqs: list[int]
+    """``seq`` of the first row of all matches of each, where that is asked for."""
+    numbers: Mapping[Number, Sequence[int | DoubleSum | None]]
     """Exact; the least and greatest value as 64 bits, None for none."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def in_order(self) -> Totals:
+        """Return them in the order of their first rows."""
+        order = sorted(range(len(self)), key=self.first_seqs.__getitem__)
+        return Totals(
+            [self.keys[place] for place in order],
+            [self.first_seqs[place] for place in order],
+            {name: [of[place] for place in order] for name, of in self.numbers.items()},
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Totals]) -> Totals:
+        """Return those of several, one after the other."""
+        names = parts[0].numbers if parts else ()
+        return cls(
+            [key for part in parts for key in part.keys],
+            [seq for part in parts for seq in part.first_seqs],
+            {name: [value for part in parts for value in part.numbers[name]] for name in names},
+        )
 
 
 class TrendOperator(RowIntake):
@@ -436,7 +458,7 @@ class TrendOperator(RowIntake):
         is_value = operand.part is Part.SUM and operand.value is not None
         return is_value and bool(self._program.is_double[operand.value or 0])
 
-    def totals(self, query: int = 0, sums: Sums | None = None) -> list[Total]:
+    def totals(self, query: int = 0, sums: Sums | None = None) -> Totals:
         """Return what is known of each partition that has a match; without partitions of all.
 
         Of several queries those of one, whose ``sums`` hold the same in the same places.
@@ -445,20 +467,14 @@ class TrendOperator(RowIntake):
         cells = self._totals[query :: self._code.n_queries][: len(keys)]
         found = np.flatnonzero(cells[:, : int(self._layout.words[0])].any(axis=1))
         totals = self._to_totals([keys[place] for place in found.tolist()], cells[found], sums)
-        return sorted(totals, key=lambda total: total.first_seq)
+        return totals if self._sums.first_seq is None else totals.in_order()
 
-    def _to_totals(self, keys: list[Key], cells: Words, sums: Sums | None = None) -> list[Total]:
+    def _to_totals(self, keys: list[Key], cells: Words, sums: Sums | None = None) -> Totals:
         """Return what cells hold, each of all matches of a partition."""
         sums = sums or self._sums
         first = sums.first_seq
         seqs = [0] * len(keys) if first is None else [n or 0 for n in self._numbers(cells, first)]
-        names = [number for number, _ in sums.places]
-        values = [self._read(cells, at) for _, at in sums.places]
-        of_cells = zip(*values, strict=True) if values else [()] * len(keys)
-        return [
-            Total(key, seq, dict(zip(names, numbers, strict=True)))
-            for key, seq, numbers in zip(keys, seqs, of_cells, strict=True)
-        ]
+        return Totals(keys, seqs, {name: self._read(cells, at) for name, at in sums.places})
 
     def _read(self, cells: Words, at: Place) -> Sequence[int | DoubleSum | None]:
         numbers = self._numbers(cells, at.field)

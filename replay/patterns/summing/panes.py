@@ -16,7 +16,7 @@ from replay.patterns.program import MatchProgram
 from replay.patterns.row_intake import KNOWN_MIN, Arrays
 from replay.patterns.search import Rows
 from replay.patterns.summing import kernels
-from replay.patterns.summing.operator import Total, TrendOperator
+from replay.patterns.summing.operator import Totals, TrendOperator
 from replay.patterns.trends.machine import Op, Steps, steps_of
 
 IntArray = npt.NDArray[np.int64]
@@ -49,8 +49,8 @@ class PaneTrendOperator(TrendOperator):
 
     def sum(
         self, prepared: Prepared, panes: IntArray, windows: kernels.Windows
-    ) -> list[tuple[int, Total]]:
-        """Take the next rows; return the number of each window that is over and its sums.
+    ) -> tuple[IntArray, Totals]:
+        """Take the next rows; return sums of windows that are over, and the number of each.
 
         ``panes`` has of each row the last start of a window until its time; each row is in one.
         """
@@ -62,7 +62,7 @@ class PaneTrendOperator(TrendOperator):
 
     def _sum(
         self, rows: Rows, panes: IntArray, windows: kernels.Windows
-    ) -> list[tuple[int, Total]]:
+    ) -> tuple[IntArray, Totals]:
         assert rows.group is not None
         self._make_room(int(rows.group.max(initial=-1)) + 1)
         none = np.zeros(0, np.int64)
@@ -95,7 +95,7 @@ class PaneTrendOperator(TrendOperator):
         keys = list(self._partitions.to_snapshot()[0]) if self._program.partition_by else [()]
         n = int(at[kernels.N_FOUND])
         totals = self._to_totals([keys[place] for place in group[:n].tolist()], self._found[:n])
-        return list(zip(window[:n].tolist(), totals, strict=True))
+        return window[:n], totals
 
     def _take_cells(self, arrays: Arrays) -> None:
         super()._take_cells(arrays)

@@ -255,7 +255,7 @@ def counting(bound: BoundPatternQuery) -> MatchProgram:
 
 def total(operator: Summed) -> int:
     """Return how many matches there are by now, in all partitions."""
-    return sum(total.numbers[MATCHES] for total in operator.totals())  # type: ignore[misc]
+    return sum(operator.totals().numbers[MATCHES])  # type: ignore[misc]
 
 
 def count(bound: BoundPatternQuery, rows: list[dict]) -> int:
