@@ -185,6 +185,7 @@ def assert_close(found: AttributeSummary, values: list[float | None]) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=settings().max_examples // 2)
 @given(random=seeds)
 def test_moments_of_blocks_and_of_nodes_are_within_the_stated_bound(
     family: str, random: Random
@@ -371,7 +372,6 @@ def test_what_is_snapped_keeps_its_leading_bits(a: float, way: float) -> None:
 
 
 ATTRIBUTES = ("x", "n", "small", "s", "flag", "day", "at")
-ON_DISK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def _split(table: pa.Table, data: st.DataObject) -> list[pa.Table]:
@@ -401,79 +401,78 @@ def _comparable(table: pa.Table) -> list[list[str]]:
     return [[repr(value) for value in column.to_pylist()] for column in table.columns]
 
 
-@ON_DISK
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events(), st.data())
-def test_reading_all_blocks_gives_the_events_in_order(table: pa.Table, data: st.DataObject):
+def test_a_snapshot_says_of_its_events_what_a_scan_says(
+    table: pa.Table, data: st.DataObject
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         stream = make_stream(Path(folder), _split(table, data))
-        snapshot = _reopened(stream)
-        assert _comparable(_all_events(snapshot)) == _comparable(table)
-        assert snapshot.n_events == table.num_rows
-        assert snapshot.leaves.base[-1] == table.num_rows
-        snapshot.tree._check()
-        times = table["t"].to_pylist()
-        gaps = [b - a for a, b in itertools.pairwise(times)]
-        assert snapshot.gap_min == min(gaps, default=0)
-        assert (snapshot.t_min, snapshot.t_max) == (
-            min(times, default=None),
-            max(times, default=None),
-        )
-
-
-@ON_DISK
-@given(events(), st.data())
-def test_tree_aggregate_is_the_scan_aggregate(table: pa.Table, data: st.DataObject):
-    with tempfile.TemporaryDirectory() as folder:
-        stream = make_stream(Path(folder), _split(table, data))
+        check_positions(stream.snapshot(), table)
+        check_levels(stream.snapshot(), table)
         _drop_tree_files(stream, data)
         snapshot = _reopened(stream)
+        check_events(snapshot, table)
+        check_bounds(snapshot, table)
         times = table["t"].to_pylist()
         border = st.one_of(st.none(), st.integers(-60, 100), st.sampled_from([*times, 0]))
         for _ in range(3):
-            start, stop = data.draw(border), data.draw(border)
-            inside = [
-                i
-                for i, t in enumerate(times)
-                if (start is None or t >= start) and (stop is None or t < stop)
-            ]
-            for name in ATTRIBUTES:
-                found = snapshot.aggregate(start, stop, name)
-                assert found.n_blocks_read <= 2
-                values = to_internal(table[name])
-                kind = kind_of(SCHEMA.field(name).type)
-                assert_aggregate(
-                    found, [times[i] for i in inside], [values[i] for i in inside], kind
-                )
-            assert snapshot.aggregate(start, stop).n_events == len(inside)
+            check_aggregates(snapshot, table, data.draw(border), data.draw(border))
 
 
-@ON_DISK
-@given(events(), st.data())
-def test_bounds_are_the_extremes_of_each_block(table: pa.Table, data: st.DataObject):
-    with tempfile.TemporaryDirectory() as folder:
-        stream = make_stream(Path(folder), _split(table, data))
-        _drop_tree_files(stream, data)
-        snapshot = _reopened(stream)
-        stored = {file.name for file in snapshot.files if file.has_tree}
-        for name in ATTRIBUTES:
-            bounds = snapshot.bounds(name)
-            values = to_internal(table[name])
-            for block in range(snapshot.n_blocks):
-                first, stop = snapshot.leaves.base[block : block + 2]
-                inside = [v for v in values[first:stop] if v is not None and v == v]
-                minimum, maximum = bounds.minimum[block].as_py(), bounds.maximum[block].as_py()
-                known = snapshot.files[snapshot.leaves.file[block]].name in stored
-                assert bounds.known[block] == known
-                if known:
-                    assert bounds.n_values[block] == len(inside)
-                    assert minimum == min(inside, default=None)
-                    assert maximum == max(inside, default=None)
-                else:
-                    assert (minimum, maximum) == (None, None)
-                if known and inside and kind_of(SCHEMA.field(name).type).has_sum:
-                    assert_moments(bounds.mean[block], bounds.variance[block], inside)
-                else:
-                    assert np.isnan([bounds.mean[block], bounds.variance[block]]).all()
+def check_events(snapshot: Snapshot, table: pa.Table) -> None:
+    """Hold what all blocks hold, and what is told of the whole, to the events in order."""
+    assert _comparable(_all_events(snapshot)) == _comparable(table)
+    assert snapshot.n_events == table.num_rows
+    assert snapshot.leaves.base[-1] == table.num_rows
+    snapshot.tree._check()
+    times = table["t"].to_pylist()
+    assert snapshot.gap_min == min((b - a for a, b in itertools.pairwise(times)), default=0)
+    extremes = min(times, default=None), max(times, default=None)
+    assert (snapshot.t_min, snapshot.t_max) == extremes
+
+
+def check_aggregates(
+    snapshot: Snapshot, table: pa.Table, start: int | None, stop: int | None
+) -> None:
+    """Hold aggregates of a range of time to those of a scan."""
+    times = table["t"].to_pylist()
+    inside = [
+        i
+        for i, t in enumerate(times)
+        if (start is None or t >= start) and (stop is None or t < stop)
+    ]
+    for name in ATTRIBUTES:
+        found = snapshot.aggregate(start, stop, name)
+        assert found.n_blocks_read <= 2
+        values = to_internal(table[name])
+        kind = kind_of(SCHEMA.field(name).type)
+        assert_aggregate(found, [times[i] for i in inside], [values[i] for i in inside], kind)
+    assert snapshot.aggregate(start, stop).n_events == len(inside)
+
+
+def check_bounds(snapshot: Snapshot, table: pa.Table) -> None:
+    """Hold the bounds of each block to its extremes, where its file has a tree."""
+    stored = {file.name for file in snapshot.files if file.has_tree}
+    for name in ATTRIBUTES:
+        bounds = snapshot.bounds(name)
+        values = to_internal(table[name])
+        for block in range(snapshot.n_blocks):
+            first, stop = snapshot.leaves.base[block : block + 2]
+            inside = [v for v in values[first:stop] if v is not None and v == v]
+            minimum, maximum = bounds.minimum[block].as_py(), bounds.maximum[block].as_py()
+            known = snapshot.files[snapshot.leaves.file[block]].name in stored
+            assert bounds.known[block] == known
+            if known:
+                assert bounds.n_values[block] == len(inside)
+                assert minimum == min(inside, default=None)
+                assert maximum == max(inside, default=None)
+            else:
+                assert (minimum, maximum) == (None, None)
+            if known and inside and kind_of(SCHEMA.field(name).type).has_sum:
+                assert_moments(bounds.mean[block], bounds.variance[block], inside)
+            else:
+                assert np.isnan([bounds.mean[block], bounds.variance[block]]).all()
 
 
 def assert_moments(mean: float, variance: float, values: list[float]) -> None:
@@ -489,38 +488,32 @@ def assert_moments(mean: float, variance: float, values: list[float]) -> None:
         assert variance == pytest.approx(float(second), rel=1e-6, abs=1e-9 * size**2)
 
 
-@ON_DISK
-@given(events(), st.data())
-def test_positions_of_times_and_sequence_numbers(table: pa.Table, data: st.DataObject):
-    with tempfile.TemporaryDirectory() as folder:
-        snapshot = make_stream(Path(folder), _split(table, data)).snapshot()
-        times = table["t"].to_pylist()
-        for time in {*times, *(t + 1 for t in times), -1000, 10**6}:
-            assert snapshot.seq_at(time) == sum(t < time for t in times)
-        for seq in range(len(times)):
-            block, offset = snapshot.block_at(seq)
-            assert snapshot.leaves.base[block] + offset == seq
-            assert 0 <= offset < snapshot.leaves.count[block]
-        with pytest.raises(IndexError):
-            snapshot.block_at(len(times))
+def check_positions(snapshot: Snapshot, table: pa.Table) -> None:
+    """Hold where times and sequence numbers lie to their places in order."""
+    times = table["t"].to_pylist()
+    for time in {*times, *(t + 1 for t in times), -1000, 10**6}:
+        assert snapshot.seq_at(time) == sum(t < time for t in times)
+    for seq in range(len(times)):
+        block, offset = snapshot.block_at(seq)
+        assert snapshot.leaves.base[block] + offset == seq
+        assert 0 <= offset < snapshot.leaves.count[block]
+    with pytest.raises(IndexError):
+        snapshot.block_at(len(times))
 
 
-@ON_DISK
-@given(events(), st.data())
-def test_levels_are_the_merged_blocks(table: pa.Table, data: st.DataObject):
-    with tempfile.TemporaryDirectory() as folder:
-        snapshot = make_stream(Path(folder), _split(table, data)).snapshot()
-        values = to_internal(table["n"])
-        base = snapshot.leaves.base
-        for k in range(snapshot.tree.n_levels if table.num_rows else 0):
-            level = snapshot.level(k, "n")
-            borders = base[level.first_block]
-            assert level.times.count.tolist() == np.diff(borders).tolist()
-            for i, (a, b) in enumerate(itertools.pairwise(borders)):
-                inside = [value for value in values[a:b] if value is not None]
-                assert level.attribute.n_values[i] == len(inside)
-                if inside:
-                    assert level.attribute.minimum[i] == min(inside)
+def check_levels(snapshot: Snapshot, table: pa.Table) -> None:
+    """Hold the entries of each level to the events below them."""
+    values = to_internal(table["n"])
+    base = snapshot.leaves.base
+    for k in range(snapshot.tree.n_levels if table.num_rows else 0):
+        level = snapshot.level(k, "n")
+        borders = base[level.first_block]
+        assert level.times.count.tolist() == np.diff(borders).tolist()
+        for i, (a, b) in enumerate(itertools.pairwise(borders)):
+            inside = [value for value in values[a:b] if value is not None]
+            assert level.attribute.n_values[i] == len(inside)
+            if inside:
+                assert level.attribute.minimum[i] == min(inside)
 
 
 def _ticks(n: int, start: int = 0) -> pa.Table:
