@@ -7,6 +7,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -54,9 +55,28 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What the rules ask of a module; its tree would burden every test behind these."""
+
+    is_mute: bool
+    long_bodies: list[str]
+    njit_lines: list[int]
+
+
 @cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def facts_of(path: Path) -> Facts:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = list(statements(tree))
+    njit_lines = [
+        node.lineno
+        for node in found
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "chronicle.compiled"
+        and any(alias.name == "njit" for alias in node.names)
+    ]
+    is_mute = bool(tree.body) and not ast.get_docstring(tree)
+    return Facts(is_mute, list(long_bodies(found)), njit_lines)
 
 
 def listed(offenders: Iterable[str]) -> str:
@@ -71,8 +91,18 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return function.end_lineno - first.lineno + 1
 
 
-def long_bodies(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield all statements, and none of the expressions in them, of which there are many more."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+            left += value if isinstance(value := getattr(node, name, None), list) else ()
+
+
+def long_bodies(found: Iterable[ast.AST]) -> Iterator[str]:
+    for node in found:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             n_body = body_lines(node)
             if n_body > BODY_LINES_MAX:
@@ -86,7 +116,7 @@ def test_modules_are_short():
 
 
 def test_modules_say_their_job():
-    mute = [p for p in MODULES if tree_of(p).body and not ast.get_docstring(tree_of(p))]
+    mute = [path for path in MODULES if facts_of(path).is_mute]
     assert not mute, listed([*map(name_of, mute), "the first line names the module's job"])
 
 
@@ -95,20 +125,17 @@ def test_function_bodies_are_short():
         f"{name_of(path)}: {said}"
         for path in MODULES
         if not path.name.endswith(KERNELS)
-        for said in long_bodies(tree_of(path))
+        for said in facts_of(path).long_bodies
     ]
     assert not offenders, listed(offenders)
 
 
 def test_compiled_code_lives_in_kernels():
     offenders = [
-        f"{name_of(path)}:{node.lineno}"
+        f"{name_of(path)}:{line}"
         for path in MODULES
         if path.name.split("_")[0] != "test" and not path.name.endswith(KERNELS)
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.ImportFrom)
-        and node.module == "chronicle.compiled"
-        and any(alias.name == "njit" for alias in node.names)
+        for line in facts_of(path).njit_lines
     ]
     assert not offenders, listed([*offenders, "call the file kernels.py, or so that it ends so"])
 
@@ -119,7 +146,7 @@ def test_package_files_only_re_export():
     lazy = ("chronicle/__init__.py", "indexing/__init__.py", "replay/__init__.py")
     offenders = []
     for path in (path for path in MODULES if path.name == "__init__.py"):
-        for node in tree_of(path).body:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
             is_if = name_of(path) in lazy and isinstance(node, ast.If)
             if is_if and ast.unparse(node.test) == "TYPE_CHECKING":
                 continue
@@ -158,5 +185,7 @@ def test_rules_see_what_they_forbid():
         "--{}-url".format("index"),
     ]
     assert all(any(re.search(pattern, example) for pattern in FORBIDDEN) for example in examples)
-    long = ast.parse("def f():\n    'Doc.'\n" + "    x = 1\n" * (BODY_LINES_MAX + 1))
-    assert list(long_bodies(long)) == [f"f: {BODY_LINES_MAX + 1} lines; it holds two jobs"]
+    tree = ast.parse("def f():\n    'Doc.'\n" + "    x = 1\n" * (BODY_LINES_MAX + 1))
+    assert list(long_bodies(statements(tree))) == [
+        f"f: {BODY_LINES_MAX + 1} lines; it holds two jobs"
+    ]
