@@ -89,31 +89,35 @@ def test_the_door_resolves_the_names_whose_types_are_declared(package):
     assert set(package.__all__) <= set(dir(package))
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        "",
-        "import replay.query",
-        "import replay.online, replay.query",
-        "from replay.query import batches",
-        "from replay.online import OnlineFlow",
-        "import replay.dataflow",
-        "import replay.pacing.events",
-        "import chronicle; chronicle.events",
-        "import importlib; importlib.import_module('replay.query')",
-        "from replay import query; import replay.query",
-    ],
-)
-def test_names_that_are_modules_too_are_the_functions(first):
-    code = f"""{first}
+def test_names_that_are_modules_too_are_the_functions():
+    code = """
 import sys
-import replay
-for name in ("query", "online"):
-    function = getattr(replay, name)
-    assert function is getattr(sys.modules[f"replay.{{name}}"], name), name
-from replay import online, query
-import chronicle
-assert (query, online) == (replay.query, replay.online) == (chronicle.query, chronicle.online)
+import pyarrow.dataset, pyarrow.parquet
+theirs = set(sys.modules)
+for first in (
+    "",
+    "import replay.query",
+    "import replay.online, replay.query",
+    "from replay.query import batches",
+    "from replay.online import OnlineFlow",
+    "import replay.dataflow",
+    "import replay.pacing.events",
+    "import chronicle; chronicle.events",
+    "import importlib; importlib.import_module('replay.query')",
+    "from replay import query; import replay.query",
+):
+    exec(first, {})
+    import replay
+    for name in ("query", "online"):
+        function = getattr(replay, name)
+        assert function is getattr(sys.modules[f"replay.{name}"], name), (first, name)
+    from replay import online, query
+    import chronicle
+    assert (query, online) == (replay.query, replay.online), first
+    assert (query, online) == (chronicle.query, chronicle.online), first
+    for name in set(sys.modules) - theirs:
+        if name.split(".")[0] in ("chronicle", "costmodel", "indexing", "replay"):
+            del sys.modules[name]
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=API.parent.parent)
 
