@@ -245,7 +245,7 @@ def test_windows_hold_their_panes_and_nothing_of_those_before(define: str):
     )
     flow = replay.online(sql, pa.schema([("t", pa.int64()), ("k", pa.int64())]), time="t")
     sizes = []
-    for first in range(0, 12_000, 2_000):
+    for first in range(0, 8_000, 2_000):
         times = np.arange(first, first + 2_000)
         assert flow.push(pa.table({"t": times, "k": times // 4})).num_rows > 900
         sizes.append(len(flow.snapshot()))
