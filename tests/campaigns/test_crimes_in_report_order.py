@@ -59,7 +59,7 @@ def months_of(reports: pa.Table) -> list[pa.Table]:
 
 @pytest.mark.parametrize(
     "n_months",
-    [pytest.param(12, id="one year"), pytest.param(None, id="all", marks=pytest.mark.slow)],
+    [pytest.param(6, id="half a year"), pytest.param(None, id="all", marks=pytest.mark.slow)],
 )
 def test_crimes_appended_as_reported_are_those_loaded_in_order(
     tmp_path: Path, n_months: int | None
@@ -84,7 +84,7 @@ def test_crimes_appended_as_reported_are_those_loaded_in_order(
     "n_events", [10_000, pytest.param(1_000_000, marks=pytest.mark.slow)], ids=str
 )
 def test_late_synthetic_events_are_those_of_a_bulk_load(tmp_path: Path, n_events: int) -> None:
-    n_appends = 25 if n_events < 100_000 else 50
+    n_appends = 15 if n_events < 100_000 else 50
     events = pa.Table.from_batches(synthetic.generate(n_events))
     rng = np.random.default_rng(7)
     # One in ten comes up to five appends late.

@@ -101,7 +101,8 @@ def batches_of(events: int) -> Iterator[None]:
 def answer_online(case: PatternCase) -> pa.Table | None:
     """Return what comes out while events come in, from operators that give way to each other.
 
-    None where the outer query has no answer before the end.
+    That is so after one push of three, others for each seed: to begin anew takes longer than all
+    else. None where the outer query has no answer before the end.
     """
     table = case.stream.table
     outer = bind(parse_query(case.sql), table.schema, time="t", text=case.sql).outer
@@ -113,9 +114,10 @@ def answer_online(case: PatternCase) -> pa.Table | None:
         pieces = []
         for first in range(0, len(table), n_at_once):
             pieces.append(operator.push(table.slice(first, n_at_once)))
-            successor = replay.online(case.sql, table.schema, time="t")
-            successor.restore(operator.snapshot())
-            operator = successor
+            if first // n_at_once % 3 == case.seed // 3 % 3:
+                successor = replay.online(case.sql, table.schema, time="t")
+                successor.restore(operator.snapshot())
+                operator = successor
         return pa.concat_tables([*pieces, operator.finish()])
 
 

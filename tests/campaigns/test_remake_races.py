@@ -21,7 +21,7 @@ from tests.campaigns.seeds import seeds
 from tests.campaigns.worker_server import WorkerServer
 
 N_RACES, N_RACES_FAST = 20, 1
-SECONDS, SECONDS_FAST = 12.0, 3.0
+SECONDS, SECONDS_FAST = 12.0, 2.0
 ROLES = ("write", "write", "read", "tend", "remake")
 
 
