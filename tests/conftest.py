@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from chronicle import Store
 
-settings.register_profile("dev", max_examples=80, deadline=None)
-settings.register_profile("ci", max_examples=80, deadline=None, derandomize=True)
+# The laws of `tests.property.law` take more.
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=3000, deadline=None, print_blob=True)
 settings.register_profile("fuzz", max_examples=20_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))

@@ -14,7 +14,7 @@ from chronicle import Store
 from replay.errors import LimitExceededError, PlanError, SkipError
 
 ANY_SIZE = [HealthCheck.too_slow, HealthCheck.data_too_large]
-SLOW = settings(suppress_health_check=ANY_SIZE)
+SLOW = settings(max_examples=max(80, settings().max_examples), suppress_health_check=ANY_SIZE)
 FEW = settings(max_examples=40, suppress_health_check=ANY_SIZE)
 
 ROWS_MAX = 10_000

@@ -17,6 +17,7 @@ from replay.joins.keys import KeyNumbers
 from replay.language.bound import Attribute, DataType, Expression, Literal
 from replay.planning.block_ranges import mask_of
 from tests.join_cases import Row, call, equals, row, rows_in_order, to_table
+from tests.property.law import SLOW
 
 KEYS = ("k", "s")
 FEW = call("<", Attribute("k", DataType.INTEGER), Literal(2, DataType.INTEGER))
@@ -83,6 +84,7 @@ def find(
     condition=st.sampled_from((None, FEW)),
     at_once=st.integers(1, 8),
 )
+@SLOW
 def test_the_latest_event_of_each_key_is_in_what_is_read(
     blocks: Blocks,
     seekers: list[Row],

@@ -14,6 +14,7 @@ from replay.joins.stream_join import AsofJoin, WindowJoin
 from replay.language.bound import JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
 from tests.join_cases import SCHEMA, call, column, join_of, row, to_table, values_of
+from tests.property.law import SLOW
 from tests.strategies import seeded
 
 duckdb = pytest.importorskip("duckdb")
@@ -58,6 +59,7 @@ def answer_of(operator: Any, left: pa.Table, right: pa.Table) -> list[tuple[Any,
     keyed=st.booleans(),
     ranged=st.booleans(),
 )
+@SLOW
 def test_sliding_windows_are_a_join_by_ranges(
     left: pa.Table,
     right: pa.Table,
@@ -93,6 +95,7 @@ def test_sliding_windows_are_a_join_by_ranges(
     keyed=st.booleans(),
     strict=st.booleans(),
 )
+@SLOW
 def test_an_asof_join_is_that_of_duckdb(
     left: pa.Table, right: pa.Table, kind: JoinKind, keyed: bool, strict: bool
 ) -> None:

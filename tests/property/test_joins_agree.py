@@ -16,6 +16,7 @@ from replay.language.bound import JoinKind
 from replay.language.join_conditions import split_conditions
 from replay.operators.packing import pack, unpack
 from tests.join_cases import SCHEMA, JoinCase, join_cases, to_table, values_of
+from tests.property.law import SLOW
 
 
 def operator_of(case: JoinCase) -> Any:
@@ -51,6 +52,7 @@ def moved(case: JoinCase, operator: Any) -> Any:
 
 
 @given(case=join_cases(), data=st.data())
+@SLOW
 def test_a_join_gives_the_answer_of_its_definition(case: JoinCase, data: st.DataObject) -> None:
     operator = operator_of(case)
     waiting = [

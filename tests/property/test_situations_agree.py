@@ -26,7 +26,7 @@ from replay.situations.network import distances
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.oracles.situations import Question
-from tests.property.law import assert_plans_agree
+from tests.property.law import SLOW, assert_plans_agree
 from tests.situation_cases import (
     FILTERS,
     SCHEMA,
@@ -70,7 +70,7 @@ def assert_lies_as_the_network_says(question: Question, answer: list[tuple]) -> 
             assert detection - start <= bounds.reach[i]
 
 
-@settings(max_examples=min(settings.default.max_examples, 700))
+@settings(max_examples=min(SLOW.max_examples, 700))
 @given(seeds)
 def test_matches_are_those_that_no_future_undoes(random: Random) -> None:
     for _ in range(3):
@@ -91,7 +91,7 @@ def test_matches_are_those_that_no_future_undoes(random: Random) -> None:
             assert repr(pushed(random, sql, table)) == wanted, sql
 
 
-@settings(max_examples=min(settings.default.max_examples // 4, 700))
+@settings(max_examples=min(SLOW.max_examples // 4, 700))
 @given(seeds)
 def test_every_plan_gives_the_answer_of_a_full_replay(random: Random) -> None:
     """Blocks of few rows: borders of what is read fall inside, before and behind situations."""

@@ -31,6 +31,7 @@ from replay.windows.tree.planning import window_plan
 from replay.windows.tree.run import TreeRun
 from tests.memory_stream import some_store
 from tests.oracles.windows import naive_windows
+from tests.property.law import SLOW
 from tests.window_cases import (
     AGGREGATES,
     CONDITIONS,
@@ -138,7 +139,7 @@ def answer(
 
 
 @given(seeds)
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(SLOW, suppress_health_check=list(HealthCheck))
 def test_windows_of_the_tree_are_those_of_the_oracle(
     monkeypatch: pytest.MonkeyPatch, random: Random
 ) -> None:
@@ -167,7 +168,7 @@ def test_windows_of_the_tree_are_those_of_the_oracle(
 
 
 @given(seeds)
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@SLOW
 def test_without_where_no_block_is_read_twice(random: Random) -> None:
     table = some_table(random)
     with some_store(random.random()) as store:
@@ -210,7 +211,7 @@ def number_table(random: Random) -> pa.Table:
 
 
 @given(seeds)
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@SLOW
 def test_every_plan_gives_the_same_bits(random: Random) -> None:
     table = number_table(random)
     size = random.choice((40, 64, 300))

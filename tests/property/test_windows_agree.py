@@ -9,6 +9,7 @@ from hypothesis import given
 
 from replay.language.bound import WindowAggregation
 from tests.oracles.windows import naive_windows
+from tests.property.law import SLOW
 from tests.window_cases import (
     assert_agree,
     events,
@@ -31,6 +32,7 @@ def some_cases(random: Random, n: int) -> tuple[pa.Table, list[WindowAggregation
 
 
 @given(seeds)
+@SLOW
 def test_windows_are_those_of_the_oracle(random: Random) -> None:
     table, cases = some_cases(random, 4)
     rows = events(table)
@@ -43,6 +45,7 @@ def test_windows_are_those_of_the_oracle(random: Random) -> None:
 
 
 @given(seeds)
+@SLOW
 def test_neither_a_break_nor_a_promise_that_nothing_comes_before_a_time_changes_a_row(
     random: Random,
 ) -> None:
