@@ -12,8 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from chronicle.log import audit, delta_log
 from chronicle.maintenance import check, check_events
@@ -24,7 +22,7 @@ from chronicle.store import Stream, open_store
 from chronicle.tree.column_file import open_columns
 from chronicle.write.block_writer import write_events, write_tree
 from tests.helpers import commit_table, copy_stream
-from tests.unit.chronicle.stream_cases import TICKS, at, events, flip, make_stream, names_of, ticks
+from tests.unit.chronicle.stream_cases import TICKS, at, flip, make_stream, names_of, ticks
 
 
 @pytest.fixture(scope="module")
@@ -100,15 +98,6 @@ def test_a_whole_stream_has_one_ok_per_invariant(stream: Stream, deep: bool):
     assert {f.severity for f in found} == {Severity.OK}
     assert sorted(f.invariant for f in found) == sorted(INVARIANTS)
     assert {f.file for f in found} == {"ticks"}
-
-
-@settings(max_examples=25)
-@given(tables=st.lists(events(), max_size=1), block_events=st.integers(1, 9))
-def test_whatever_is_written_passes_a_deep_check(
-    tmp_path_factory: pytest.TempPathFactory, tables: list[pa.Table], block_events: int
-):
-    stream = make_stream(tmp_path_factory.mktemp("whole"), tables, block_events=block_events)
-    assert _broken(stream, deep=True) == []
 
 
 def test_a_store_is_checked_with_all_its_streams(stream: Stream):

@@ -30,6 +30,8 @@ from chronicle.describe import (
     shown_value,
 )
 from chronicle.errors import SchemaError
+from chronicle.maintenance.check import check_stream
+from chronicle.maintenance.finding import Severity
 from chronicle.store import Stream, open_store
 from chronicle.tree.double_double import (
     SNAPPED_BITS,
@@ -407,7 +409,10 @@ def test_a_snapshot_says_of_its_events_what_a_scan_says(
     table: pa.Table, data: st.DataObject
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        stream = make_stream(Path(folder), _split(table, data))
+        block_events = data.draw(st.integers(1, 9))
+        stream = make_stream(Path(folder), _split(table, data), block_events=block_events)
+        found = check_stream(stream, deep=True)
+        assert {f.severity for f in found} == {Severity.OK}
         check_positions(stream.snapshot(), table)
         check_levels(stream.snapshot(), table)
         _drop_tree_files(stream, data)
