@@ -236,23 +236,21 @@ def test_where_the_disk_takes_no_bytes_nothing_is_lost_and_it_is_said(
     stream.append(events(30, 33), derived=RUNS)
 
 
-@pytest.mark.parametrize("what", sorted(set(WRITES) - {"weights", "declare", "store"}))
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
-def test_what_cannot_be_written_is_said_with_path_and_remedy(
-    tmp_path: Path, what: str, number: int
-):
+def test_what_cannot_be_written_is_said_with_path_and_remedy(tmp_path: Path, number: int):
     store, stream, before = make_grown(tmp_path / "store")
     full = OSError(number, os.strerror(number))
-    with (
-        patch.object(pq.ParquetWriter, "write_table", side_effect=full),
-        patch.object(Path, "mkdir", side_effect=full),
-        pytest.raises(StorageError) as caught,
-    ):
-        WRITES[what](store, stream)
-    said = str(caught.value)
-    assert f"({os.strerror(number)}); " in said
-    assert str(store.path) in said
-    assert rows_of(stream) == before
+    for what in sorted(set(WRITES) - {"weights", "declare", "store"}):
+        with (
+            patch.object(pq.ParquetWriter, "write_table", side_effect=full),
+            patch.object(Path, "mkdir", side_effect=full),
+            pytest.raises(StorageError) as caught,
+        ):
+            WRITES[what](store, stream)
+        said = str(caught.value)
+        assert f"({os.strerror(number)}); " in said, what
+        assert str(store.path) in said, what
+        assert rows_of(stream) == before, what
 
 
 def test_a_folder_for_work_that_cannot_be_made_is_said(tmp_path: Path):
