@@ -289,7 +289,7 @@ def double_cases(draw: st.DrawFn) -> tuple[Expression, float | None, float | Non
 ALL = math.inf
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(case=double_cases())
 @example(case=(test(">=", X, plus(P, double(0.8))), 3.2, 4.0, 4.0))
 @example(case=(test(">=", X, plus(P, double(100.0))), 2.0**60, 2.0**60, ALL))
@@ -349,7 +349,7 @@ def whole_cases(draw: st.DrawFn) -> tuple[Expression, int | None, int | None, Da
 AS_DOUBLES = [Call("cast", (side,), T.DOUBLE) for side in (N, Q)]
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(case=whole_cases())
 @example(case=(test(">=", *AS_DOUBLES), 2**53 + 1, 2**53, T.INTEGER, 2**53 + 1))
 @example(case=(test(">", N, plus(Q, whole(MAX), T.INTEGER)), -MAX, 5, T.INTEGER, 2**63))

@@ -152,7 +152,7 @@ def moved(expression: Expression, data: Any) -> Expression:
     return expression
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(
     data=st.data(),
     rows=st.lists(ROWS, min_size=1, max_size=4),
@@ -240,7 +240,7 @@ def top_of_stack(stack_i: Any, stack_f: Any, stack_ok: Any, of: DataType) -> Any
     return bool(value) if of is T.BOOLEAN else value
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(
     data=st.data(),
     rows=st.lists(ROWS, min_size=2, max_size=2),

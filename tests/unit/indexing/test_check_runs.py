@@ -123,7 +123,7 @@ _rows = st.tuples(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(rows=st.lists(_rows, max_size=60), key=st.sampled_from([None, "venue", "n"]))
 def test_whatever_is_indexed_passes_a_deep_check(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[object, ...]], key: str | None

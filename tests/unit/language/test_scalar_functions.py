@@ -304,7 +304,7 @@ T = DataType
 WHOLE = Attribute("INTEGER_0", T.INTEGER)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(
     data=st.data(),
     row=ROWS,
