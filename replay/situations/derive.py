@@ -151,16 +151,18 @@ class Partitions:
         groups = group_keys(Columns(keys), keys, self._names)
         known = self._numbers
         numbers = np.array([known.get(key, -1) for key in groups.keys], np.int64)
-        unknown = np.flatnonzero((numbers < 0)[groups.codes]) if numbers.min() < 0 else ()
-        if len(unknown):  # else only entries that no row has
-            codes, firsts = np.unique(groups.codes[unknown], return_index=True)
+        if numbers.min() < 0:
+            # The last of equal places is written: the first row, -1 of an entry that no row has.
+            firsts = np.full(len(numbers), -1)
+            firsts[groups.codes[::-1]] = np.arange(len(groups.codes))[::-1]
             before, new = self.n, list[int]()
-            for code, row in zip(codes.tolist(), unknown[firsts].tolist(), strict=True):
+            for code in np.flatnonzero((numbers < 0) & (firsts >= 0)).tolist():
                 # A dictionary may have an entry twice.
                 numbers[code] = known.setdefault(groups.keys[code], len(known))
                 if len(known) > before + len(new):
-                    new.append(row)
-            self._keys.append(decoded(keys).take(new))
+                    new.append(int(firsts[code]))
+            if new:
+                self._keys.append(decoded(keys).take(new))
         return np.asarray(numbers[groups.codes])
 
     def state(self) -> State:
