@@ -201,7 +201,7 @@ def triples(sizes: np.ndarray) -> int:
 
 def windows(n_events: int, rounds: int) -> Measured:
     """T2: WITHIN and SLIDING cost the same for windows of any length."""
-    table, few = letters(n_events, 3), letters(n_events // 100, 3)
+    table = letters(n_events, 3)
     head = table.slice(0, 200)
     counted = over("A B C", ABC, within="WITHIN {}")
     same("WITHIN", ask(head, counted.format(20)), ask(head, counted.format(20) + MADE))
@@ -209,23 +209,15 @@ def windows(n_events: int, rounds: int) -> Measured:
     same("SLIDING", ask(head, in_windows(sliding(20))), ask(head, made))
     sums = over("A B C", ABC, select="SUM(B.v) AS s", within="WITHIN {}")
     spans = [w for w in (10, 100, 1_000, 10_000, 100_000) if w < n_events]
-    short = spans[: max(3, len(spans) - 2)]
     sides = [side(f"WITHIN {w:,}", table, counted.format(w)) for w in spans]
-    sides += [side(f"SUM WITHIN {w:,}", few, sums.format(w)) for w in short]
-    sides += [side(f"SLIDING {w:,}", few, in_windows(sliding(w))) for w in short]
+    sides += [side(f"SUM WITHIN {w:,}", table, sums.format(w)) for w in spans]
+    sides += [side(f"SLIDING {w:,}", table, in_windows(sliding(w))) for w in spans]
     timings = interleave(sides, rounds=rounds)
-    counts, added, slid = (
-        timings[: len(spans)], timings[len(spans) : -len(short)], timings[-len(short) :],
-    )  # fmt: skip
-    worst = {name: max(t.cpu_s for t in of) for name, of in
-             (("COUNT(*) WITHIN", counts), ("SUM WITHIN", added), ("SLIDING", slid))}  # fmt: skip
-    seen = {
-        f"{name}, slowest over fastest (2)": slowest / min(t.cpu_s for t in of)
-        for (name, slowest), of in zip(worst.items(), (counts, added, slid), strict=True)
-    }
-    seen["COUNT(*) WITHIN, M events/s (8)"] = n_events / worst["COUNT(*) WITHIN"] / 1e6
-    seen["SUM WITHIN, M events/s (8)"] = few.num_rows / worst["SUM WITHIN"] / 1e6
-    seen["SLIDING, M events/s (8)"] = few.num_rows / worst["SLIDING"] / 1e6
+    seen = {}
+    for place, name in enumerate(("COUNT(*) WITHIN", "SUM WITHIN", "SLIDING")):
+        of = [t.cpu_s for t in timings[place * len(spans) : (place + 1) * len(spans)]]
+        seen[f"{name}, slowest over fastest (2)"] = max(of) / min(of)
+        seen[f"{name}, M events/s (8)"] = n_events / max(of) / 1e6
     return Measured("T2: windows of any length", seen, timings)
 
 

@@ -35,6 +35,7 @@ from replay.patterns.answer import ResultBuilder
 from replay.patterns.local import Replay
 from replay.patterns.program import MatchProgram, compile_program
 from replay.patterns.summing.answer import answer_sums
+from replay.patterns.summing.entry_windows import EntryWindowOperator
 from replay.patterns.summing.kernels import Windows
 from replay.patterns.summing.lanes import Lanes, lanes_of
 from replay.patterns.summing.operator import Totals
@@ -178,9 +179,11 @@ class WindowedSums(_Windowed):
         self._n_faults = 0
         self._faults = Faults()
         self._of_rows = self._rows.schema
-        self._panes: PaneTrendOperator | None = None
-        if lanes_of(query, program) is Lanes.PANES and self._windows.closes_in_order:
-            self._panes = PaneTrendOperator(program)
+        self._at_once: PaneTrendOperator | EntryWindowOperator | None = None
+        lanes = lanes_of(query, program, goes_out_early=eager)
+        if lanes is not Lanes.WINDOWS and self._windows.closes_in_order:
+            is_paned = lanes is Lanes.PANES
+            self._at_once = PaneTrendOperator(program) if is_paned else EntryWindowOperator(program)
             self._columns = [query.time]
             self._rows = self._rows.select(self._columns)
         self.schema = self._answer().schema
@@ -188,8 +191,8 @@ class WindowedSums(_Windowed):
     @property
     def n_faults(self) -> int:
         """Faults of rows so far."""
-        in_panes = 0 if self._panes is None else self._panes.n_faults
-        return self._n_faults + in_panes + self._faults.count
+        at_once = 0 if self._at_once is None else self._at_once.n_faults
+        return self._n_faults + at_once + self._faults.count
 
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Take the next rows; yield the groups that are over, if they are wanted before the end."""
@@ -208,7 +211,7 @@ class WindowedSums(_Windowed):
 
     def state(self) -> State:
         """Return what is known and kept of an eager one, which keeps no sums."""
-        panes = None if self._panes is None else self._panes.state()
+        panes = None if self._at_once is None else self._at_once.state()
         return {**super().state(), "n_faults": self.n_faults, "panes": panes}
 
     def take_over(self, state: State) -> None:
@@ -216,9 +219,9 @@ class WindowedSums(_Windowed):
         super().take_over(state)
         self._latest = (0, 0), Totals.joined([])
         self._n_faults, self._faults.count = state["n_faults"], 0
-        if self._panes is not None:
-            self._panes.take_over(state["panes"])
-            self._n_faults -= self._panes.n_faults
+        if self._at_once is not None:
+            self._at_once.take_over(state["panes"])
+            self._n_faults -= self._at_once.n_faults
 
     def _told(self, reached: int, table: pa.Table) -> Iterator[pa.Table]:
         self._sum(reached, table)
@@ -227,8 +230,8 @@ class WindowedSums(_Windowed):
 
     def _sum(self, reached: int | None, table: pa.Table) -> None:
         """Sum over the windows that are over by a time; ``table`` has the rows taken last."""
-        if self._panes is not None:
-            self._sum_in_panes(reached, table, self._panes)
+        if self._at_once is not None:
+            self._sum_at_once(reached, table, self._at_once)
             return
         for window in self._closed(reached):
             if window.seqs != self._latest[0]:
@@ -236,8 +239,11 @@ class WindowedSums(_Windowed):
             found = self._latest[1]
             self._keep(np.full((len(found), 2), (window.start, window.end)), found)
 
-    def _sum_in_panes(
-        self, reached: int | None, table: pa.Table, operator: PaneTrendOperator
+    def _sum_at_once(
+        self,
+        reached: int | None,
+        table: pa.Table,
+        operator: PaneTrendOperator | EntryWindowOperator,
     ) -> None:
         """Sum over the rows taken last, and over the windows that end behind some of them."""
         bounds = self._windows.closed(self._times, reached)
@@ -245,13 +251,18 @@ class WindowedSums(_Windowed):
         panes, is_inside = self._windows.panes_of(times)
         if not is_inside.all():
             table, times, panes = table.filter(is_inside), times[is_inside], panes[is_inside]
-        windows = Windows(
-            starts=bounds[:, 0],
-            coming=self._windows.starts_behind(bounds),
-            rows=np.searchsorted(times, bounds[:, 1]),
-        )
         rows = table.select(list(self._program.columns)).unify_dictionaries()
-        numbers, found = operator.sum(self._program.prepare(rows), panes, windows)
+        prepared = self._program.prepare(rows)
+        if isinstance(operator, EntryWindowOperator):
+            oldest = self._windows.oldest_needed
+            numbers, found = operator.sum(prepared, times, bounds, oldest)
+        else:
+            windows = Windows(
+                starts=bounds[:, 0],
+                coming=self._windows.starts_behind(bounds),
+                rows=np.searchsorted(times, bounds[:, 1]),
+            )
+            numbers, found = operator.sum(prepared, panes, windows)
         self._keep(bounds[numbers], found)
         self._forget_rows()
 

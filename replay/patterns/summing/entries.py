@@ -6,6 +6,9 @@ leads through a window is one matrix, the product of its rows', held as a queue 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,7 +22,7 @@ from replay.patterns.strategies.run_kernels import CONTIGUOUS
 from replay.patterns.strategies.searches import SEMANTICS
 from replay.patterns.summing import entry_kernels, kernels
 from replay.patterns.summing.operator import TrendOperator
-from replay.patterns.trends.machine import Op, Steps, steps_of
+from replay.patterns.trends.machine import Op, Steps, Sums, joinable, steps_of
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -41,12 +44,11 @@ class EntryTrendOperator(TrendOperator):
     """
 
     kind = "sums over matches by entry"
-    _numbered = ("_totals", "_cells", "_suffix", "_front")
+    _numbered: tuple[str, ...] = ("_totals", "_cells", "_suffix", "_front")
 
     def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
         self._suffix, self._front = np.zeros((0, 0), np.uint64), np.zeros((0, 0), np.uint64)
         super().__init__(program, n_events)
-        assert program.within is not None
         self._within = program.within
         self._waiting: list[Rows] = []
         self._n_summed = 0
@@ -59,6 +61,9 @@ class EntryTrendOperator(TrendOperator):
         self._cells = self._new_cells(n_states**2)
         self._suffix = self._new_cells(n_states**2)
         self._front = self._new_cells(n_states * _FRONT_ROWS)
+
+    def _held(self, sums: Sums) -> Sums:
+        return joinable(sums)
 
     # -----------------------------------------------------------------------------------------
     # Rows
@@ -80,6 +85,7 @@ class EntryTrendOperator(TrendOperator):
         assert rows.seq is not None
         self._sum(rows, rows.group)
         self._summed_to = int(rows.seq[-1])
+        assert self._within is not None
         oldest = max(self._newest - self._within, _INT64_MIN)
         kept = rows.take(slice(int(np.searchsorted(rows.times, oldest)), None))
         self._waiting, self._n_summed = [kept] if len(kept) else [], len(kept)
@@ -135,25 +141,31 @@ class EntryTrendOperator(TrendOperator):
 
         Rows are in order of ``seq``.
         """
-        if parts.min() != parts.max():
-            order = np.argsort(parts, kind="stable")
-            rows, parts = rows.take(order), parts[order]
-        group, seq = rows.group, rows.seq
-        assert group is not None
-        assert seq is not None
-        cuts = np.flatnonzero(np.diff(parts, prepend=-1, append=-1))
-        begins, ends = cuts[:-1], cuts[1:]
-        n_summed = np.add.reduceat(seq <= self._summed_to, begins, dtype=np.int64)
-        segments = np.stack([group[begins], begins, begins + n_summed, ends], axis=1)
-        segments = segments[begins + n_summed < ends]
+        rows, segments = segments_of(rows, parts, self._summed_to)
+        segments = segments[segments[:, 2] < segments[:, 3]]
         if not len(segments):
             return
-        self._make_room(int(group.max()) + 1)
-        times = np.ascontiguousarray(rows.times)
-        seen = kernels.Rows(self._codes_of(rows), group, times, *self._operands_of(rows))
-        self._multiply(segments, seen)
+        seen = self._seen(rows, rows.times)
 
-    def _multiply(self, segments: IntArray, rows: kernels.Rows) -> None:
+        def step(at: IntArray, *others: Any) -> int:
+            n_states, begins, has_slots, queue, scratch, *of_rows = others
+            status: int = entry_kernels.sum_entries(
+                at, segments, self._within, n_states, begins, has_slots, queue, scratch,
+                self._totals, *of_rows,
+            )  # fmt: skip
+            return status
+
+        self._multiply(step, seen)
+
+    def _seen(self, rows: Rows, times: IntArray) -> kernels.Rows:
+        """Return rows as kernels take them, having room for their partitions."""
+        assert rows.group is not None
+        self._make_room(int(rows.group.max()) + 1)
+        times = np.ascontiguousarray(times)
+        return kernels.Rows(self._codes_of(rows), rows.group, times, *self._operands_of(rows))
+
+    def _multiply(self, step: Callable[..., int], rows: kernels.Rows) -> None:
+        """Take a kernel to its end, giving it what it lacks."""
         n_states = self._code.n_states
         missing = (n_states + self._n_slots) * n_states - len(self._suffix)
         if missing > 0:
@@ -164,10 +176,10 @@ class EntryTrendOperator(TrendOperator):
             check_limits()
             n_front = len(self._front) // n_states
             queue = self._cells, self._suffix, self._front, np.zeros(n_front, np.int64)
-            status = entry_kernels.sum_entries(
-                at, segments, self._within, n_states, self._begins, self._has_slots, queue,
-                self._new_cells(self._n_slots + 2), self._totals, tuple(self._fields()),
-                tuple(rows), self._program_of_codes,
+            status = step(
+                at, n_states, self._begins, self._has_slots, queue,
+                self._new_cells(self._n_slots + 2), tuple(self._fields()), tuple(rows),
+                self._program_of_codes,
             )  # fmt: skip
             if status == entry_kernels.STATUS_DONE:
                 return
@@ -187,3 +199,20 @@ class EntryTrendOperator(TrendOperator):
         self._begins = np.array([is_begin[begin:end].any() for begin, end in own], np.bool_)
         self._has_slots = np.array([is_slot[begin:end].any() for begin, end in own], np.bool_)
         return program
+
+
+def segments_of(rows: Rows, parts: IntArray, summed_to: int) -> tuple[Rows, IntArray]:
+    """Return rows, those of each part together, and of each its partition, first row and end.
+
+    Between these the first row whose ``seq`` is beyond what was summed.
+    """
+    if parts.min() != parts.max():
+        order = np.argsort(parts, kind="stable")
+        rows, parts = rows.take(order), parts[order]
+    group, seq = rows.group, rows.seq
+    assert group is not None
+    assert seq is not None
+    cuts = np.flatnonzero(np.diff(parts, prepend=-1, append=-1))
+    begins, ends = cuts[:-1], cuts[1:]
+    n_summed = np.add.reduceat(seq <= summed_to, begins, dtype=np.int64)
+    return rows, np.stack([group[begins], begins, begins + n_summed, ends], axis=1)

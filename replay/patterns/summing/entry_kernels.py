@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from chronicle.compiled import njit
-from replay.patterns.run_end_kernels import is_after
 from replay.patterns.summing.kernels import (
     HIGH,
     Fields,
@@ -41,6 +40,8 @@ STATUS_WIDE = 1
 """Numbers may need another word."""
 STATUS_LONG = 2
 """The front needs more room."""
+STATUS_FOUND = 3
+"""A window needs room for what is found of it."""
 
 EMPTY = 1
 """State of the empty mapping, and lane of the runs that begin."""
@@ -52,7 +53,9 @@ MIDDLE = 2  # end of the front, and begin of the back
 N_FRONT = 3  # rows of the front that are left
 OLDEST = 4  # the first row of the back that begins runs, -1: none
 IS_LATE = 5  # whether the back has rows that are not in its matrix
-AT_SIZE = 6
+AT_WINDOW = 6
+N_FOUND = 7
+AT_SIZE = 8
 
 # Kinds, rules and steps, as in `replay.patterns.trends.machine`.
 _SUM, _FLAGS = 0, 1
@@ -63,6 +66,7 @@ _OP_MOVE, _OP_MATCH, _OP_MOVE_NEW, _OP_MATCH_NEW = 7, 8, 9, 10
 _NONE = np.uint64(0)
 _ONE = np.uint64(1)
 _HIGH_BITS = 44
+_INT64_MIN = np.iinfo(np.int64).min
 
 
 class Queue(NamedTuple):
@@ -162,7 +166,7 @@ def _merge_lane(into, i, other, j, n_states, fields):  # type: ignore[no-untyped
     """Add the runs of a lane to another; returns whether one of its cells may be full."""
     top = fields.words[0] - 1
     is_full = False
-    for state in range(EMPTY + 1, n_states):
+    for state in range(n_states):
         if not is_none(other, j + state, 0, fields.words[0]):
             merge_at_once(into, i + state, other, j + state, fields)
             is_full = is_full or into[i + state, top] >= HIGH
@@ -170,10 +174,10 @@ def _merge_lane(into, i, other, j, n_states, fields):  # type: ignore[no-untyped
 
 
 @njit(_nrt=False, forceinline=True)
-def _put_before(code, row, n_states, suffix, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+def _put_before(code, row, matches, n_states, suffix, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
     """Put a row before those of a matrix; returns whether one of its cells may be full.
 
-    Slots are lanes behind those of the states. Matches are left out: they are known already.
+    Slots are lanes behind those of the states. ``matches``: whether those are wanted that end here.
     """
     is_full = False
     begin, end = program.begins[code], program.ends[code]
@@ -192,14 +196,18 @@ def _put_before(code, row, n_states, suffix, scratch, fields, rows, program):  #
             _set_none(scratch, 0)
             begin_run(scratch, 0, fields)
             map_row(scratch, 0, b, row, fields, rows)
-            for state in range(EMPTY + 1, n_states):
+            for state in range(n_states):
                 if is_none(suffix, slot + state, 0, fields.words[0]):
                     continue
                 for w in range(suffix.shape[1]):
                     scratch[1, w] = suffix[slot + state, w]
                 _set_none(suffix, slot + state)
                 _add_joined(suffix, slot + state, scratch, 0, scratch, 1, fields)
-        elif op not in (_OP_NONE, _OP_MATCH, _OP_MATCH_NEW, _OP_FINISH):
+        elif op in (_OP_MATCH, _OP_MATCH_NEW, _OP_FINISH):
+            lane = EMPTY if op == _OP_MATCH_NEW else b if op == _OP_MATCH else n_states + a
+            if matches:
+                begin_run(suffix, lane * n_states, fields)
+        elif op != _OP_NONE:
             source = slot if op in (_OP_ADD, _OP_BEGIN) else a * n_states
             into = EMPTY * n_states if op in (_OP_BEGIN, _OP_MOVE_NEW) else b * n_states
             if op == _OP_PUT:
@@ -209,16 +217,16 @@ def _put_before(code, row, n_states, suffix, scratch, fields, rows, program):  #
 
 
 @njit(_nrt=False)
-def _turn(at, row, within, n_states, begins, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Make the rows of the back that are in the window the front; returns a status."""
+def _turn(at, row, start, matches, n_states, begins, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Make the rows of the back from a time on the front; returns a status."""
     suffix, n_front = queue.suffix, 0
     _set_identity(suffix, n_states, fields)
     for one in range(row - 1, at[MIDDLE] - 1, -1):
-        if is_after(rows.times[row], rows.times[one], within):
+        if rows.times[one] < start:
             break
         code = rows.code[one]
         own = 2 * code + 1
-        if _put_before(own, one, n_states, suffix, scratch, fields, rows, program):
+        if _put_before(own, one, matches, n_states, suffix, scratch, fields, rows, program):
             return STATUS_WIDE
         if begins[code]:
             if n_front == queue.front_rows.size:
@@ -235,11 +243,8 @@ def _turn(at, row, within, n_states, begins, queue, scratch, fields, rows, progr
 
 
 @njit(_nrt=False, forceinline=True)
-def _add_matches(place, n_front, n_states, queue, totals, fields):  # type: ignore[no-untyped-def]
-    """Add up the matches that the back knows of, and have it forget them; returns a status.
-
-    They are those of runs that began in the back or in what is left of the front.
-    """
+def _add_matches(into, place, n_front, n_states, queue, fields):  # type: ignore[no-untyped-def]
+    """Add the matches that are known of runs that began in the queue; returns a status."""
     words, back = fields.words[0], queue.back
     front = (n_front - 1) * n_states
     lanes = n_states if n_front else EMPTY + 1
@@ -249,20 +254,36 @@ def _add_matches(place, n_front, n_states, queue, totals, fields):  # type: igno
             n_bits += _n_bits(queue.front, front + state, words)
         if n_bits > 64 * (words - 1) + _HIGH_BITS:
             return STATUS_WIDE
-    if totals[place, words - 1] >= HIGH:
+    if into[place, words - 1] >= HIGH:
         return STATUS_WIDE
     for state in range(EMPTY, lanes):
         cell = state * n_states
         if is_none(back, cell, 0, words):
             continue
         if state == EMPTY:
-            merge_at_once(totals, place, back, cell, fields)
+            merge_at_once(into, place, back, cell, fields)
         elif fields.kind.size == 1:
-            add_times(totals, place, back, cell, 0, words, queue.front, front + state, 0, words)
+            add_times(into, place, back, cell, 0, words, queue.front, front + state, 0, words)
         else:
-            _add_joined(totals, place, queue.front, front + state, back, cell, fields)
-        _set_none(back, cell)
+            _add_joined(into, place, queue.front, front + state, back, cell, fields)
     return STATUS_DONE
+
+
+@njit(_nrt=False)
+def _start_of(time, within):  # type: ignore[no-untyped-def]
+    """Return since when rows are in the window that ends at a time."""
+    return time - within if time >= _INT64_MIN + within else _INT64_MIN
+
+
+@njit(_nrt=False, forceinline=True)
+def _leave(at, start, queue, rows):  # type: ignore[no-untyped-def]
+    """Let rows of the front go that are before a time; returns whether some of the back are."""
+    n_front = at[N_FRONT]
+    while n_front > 0 and rows.times[queue.front_rows[n_front - 1]] < start:
+        n_front -= 1
+    at[N_FRONT] = n_front
+    oldest = at[OLDEST]
+    return at[IS_LATE] != 0 or (n_front == 0 and oldest >= 0 and rows.times[oldest] < start)
 
 
 @njit(_nrt=False, forceinline=True)
@@ -294,18 +315,23 @@ def _count_in_lanes(code, low, high, n_states, cells, n_words, program):  # type
 
 
 @njit(_nrt=False, forceinline=True)
-def _see_row(row, n_lanes, n_states, is_counted, back, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Put a row behind those of a matrix, as far as its lanes are needed; tells if one is full."""
-    older, own = 2 * rows.code[row], 2 * rows.code[row] + 1
-    if is_counted:
+def _see_row(at, row, n_states, begins, has_slots, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Put a row behind those of the back; returns whether one of its cells may be full."""
+    code, back = rows.code[row], queue.back
+    if begins[code] and at[OLDEST] < 0:
+        at[OLDEST] = row
+    at[AT_ROW] = row + 1
+    n_lanes = n_states if at[N_FRONT] else EMPTY + 1  # the others are for the front alone
+    older, own = 2 * code, 2 * code + 1
+    if fields.kind.size == 1 and not has_slots[code]:
         n_words = fields.words[0]
         full = _count_in_lanes(own, EMPTY, EMPTY + 1, n_states, back, n_words, program)
         others = _count_in_lanes(older, EMPTY + 1, n_lanes, n_states, back, n_words, program)
         return full or others
     is_full = False
     for lane in range(EMPTY, n_lanes):
-        code, base = own if lane == EMPTY else older, lane * n_states
-        full = see(code, base, row, base, back, scratch, back, fields, rows, program)
+        steps, base = own if lane == EMPTY else older, lane * n_states
+        full = see(steps, base, row, base, back, scratch, back, fields, rows, program)
         is_full = is_full or full
     return is_full
 
@@ -324,7 +350,6 @@ def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratc
     of the classes named so.
     """
     queue, fields, rows, program = Queue(*queue), Fields(*fields), Rows(*rows), Program(*program)
-    is_counted = fields.kind.size == 1
     for number in range(at[AT_SEGMENT], len(segments)):
         place, first, counted, end = segments[number]
         row = at[AT_ROW]
@@ -335,40 +360,107 @@ def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratc
             _set_identity(queue.back, n_states, fields)
         while True:
             n_front = at[N_FRONT]
+            start = _start_of(rows.times[min(row, end - 1)], within)
             oldest = queue.front_rows[n_front - 1] if n_front else at[OLDEST]
-            is_over = row == end
-            if is_over or (oldest >= 0 and is_after(rows.times[row], rows.times[oldest], within)):
-                status = _add_matches(place, n_front, n_states, queue, totals, fields)
+            if row == end or (oldest >= 0 and rows.times[oldest] < start):
+                status = _add_matches(totals, place, n_front, n_states, queue, fields)
                 if status != STATUS_DONE:
                     return status
-                if is_over:
+                if row == end:
                     break
-                while n_front > 0 and is_after(
-                    rows.times[row], rows.times[queue.front_rows[n_front - 1]], within
-                ):
-                    n_front -= 1
-                at[N_FRONT] = n_front
-                oldest = at[OLDEST]
-                if n_front == 0 and oldest >= 0:
-                    at[IS_LATE] |= is_after(rows.times[row], rows.times[oldest], within)
-            if at[IS_LATE]:
+                for state in range(EMPTY, n_states):
+                    _set_none(queue.back, state * n_states)
+            if _leave(at, start, queue, rows):
                 status = _turn(
-                    at, row, within, n_states, begins, queue, scratch, fields, rows, program
+                    at, row, start, False, n_states, begins, queue, scratch, fields, rows, program
                 )
                 if status != STATUS_DONE:
                     return status
-            code = rows.code[row]
-            if begins[code] and at[OLDEST] < 0:
-                at[OLDEST] = row
-            n_lanes = n_states if at[N_FRONT] else EMPTY + 1
-            is_full = _see_row(
-                row, n_lanes, n_states, is_counted and not has_slots[code], queue.back, scratch,
-                fields, rows, program,
-            )  # fmt: skip
-            row += 1
-            at[AT_ROW] = row
-            if is_full:
+            if _see_row(
+                at, row, n_states, begins, has_slots, queue, scratch, fields, rows, program
+            ):
                 return STATUS_WIDE
+            row += 1
+        at[AT_ROW] = -1
+    at[AT_SEGMENT] = len(segments)
+    return STATUS_DONE
+
+
+class Found(NamedTuple):
+    """What is found of windows: of each partition that has a match there."""
+
+    numbers: Words
+    group: IntArray
+    window: IntArray
+
+
+@njit(_nrt=False)
+def _first_after(time, ends, window):  # type: ignore[no-untyped-def]
+    """Return the first window, from one on, that ends after a time; their ends do not descend."""
+    low, high = window, ends.size
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(_nrt=False)
+def sum_entry_windows(at, segments, starts, ends, n_states, begins, has_slots, queue, scratch, found, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum in each of some windows, of which neither ``starts`` nor ``ends`` descend.
+
+    As `sum_entries`, of all rows of a segment, but that rows leave before a window is looked at.
+    ``found`` is a plain tuple of the fields of its class.
+    """
+    queue, fields, rows, program = Queue(*queue), Fields(*fields), Rows(*rows), Program(*program)
+    found = Found(*found)
+    for number in range(at[AT_SEGMENT], len(segments)):
+        place, first, _, end = segments[number]
+        row, window = at[AT_ROW], at[AT_WINDOW]
+        at[AT_SEGMENT] = number
+        if row < 0:
+            row, window = first, _first_after(rows.times[first], ends, 0)
+            while window < ends.size and row < end and rows.times[row] < ends[window]:
+                row += 1
+            at[AT_ROW], at[AT_WINDOW] = row, window
+            at[MIDDLE], at[N_FRONT], at[OLDEST], at[IS_LATE] = first, 0, -1, 1
+            _set_identity(queue.back, n_states, fields)
+        while window < ends.size:
+            while row < end and rows.times[row] < ends[window]:
+                if _see_row(
+                    at, row, n_states, begins, has_slots, queue, scratch, fields, rows, program
+                ):
+                    return STATUS_WIDE
+                row += 1
+            start = starts[window]
+            if _leave(at, start, queue, rows):
+                status = _turn(
+                    at, row, start, True, n_states, begins, queue, scratch, fields, rows, program
+                )
+                if status != STATUS_DONE:
+                    return status
+            n_front, n = at[N_FRONT], at[N_FOUND]
+            if n_front or at[OLDEST] >= 0:
+                if n == found.group.size:
+                    return STATUS_FOUND
+                _set_none(found.numbers, n)
+                status = _add_matches(found.numbers, n, n_front, n_states, queue, fields)
+                if status != STATUS_DONE:
+                    return status
+                if n_front:
+                    cell = (n_front - 1) * n_states
+                    merge_at_once(found.numbers, n, queue.front, cell, fields)
+                if not is_none(found.numbers, n, 0, fields.words[0]):
+                    found.group[n], found.window[n] = place, window
+                    at[N_FOUND] += 1
+                window += 1
+            elif row < end:
+                window = _first_after(rows.times[row], ends, window)
+            else:
+                break
+            at[AT_WINDOW] = window
         at[AT_ROW] = -1
     at[AT_SEGMENT] = len(segments)
     return STATUS_DONE

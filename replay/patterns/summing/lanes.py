@@ -24,19 +24,28 @@ class Lanes(StrEnum):
     """The window: each is summed by itself."""
 
 
-def lanes_of(query: BoundPatternQuery, program: MatchProgram, *, is_pushed: bool = False) -> Lanes:
+def lanes_of(
+    query: BoundPatternQuery,
+    program: MatchProgram,
+    *,
+    is_pushed: bool = False,
+    goes_out_early: bool = False,
+) -> Lanes:
     """Return how runs are told apart of a query that is summed.
 
     ``program`` is what it was compiled to, without its window function. ``is_pushed``: rows come
-    from other operators, and a state may be asked for between them.
+    from other operators, and a state may be asked for between them. ``goes_out_early``: so it may
+    of windows, whose sums go out once they are over.
     """
     sums = program.sums
     assert sums is not None
+    is_joined = sums.grain is None and all(field.rule is not Rule.SINCE for field in sums.fields)
     if query.windows is not None:
         waits = program.rows_before or program.rows_after or program.needs_all_rows
         is_plain = sums.grain is None and program.within is None
-        return Lanes.PANES if is_plain and not waits and not query.order_by else Lanes.WINDOWS
+        if not is_plain or waits or query.order_by:
+            return Lanes.WINDOWS
+        return Lanes.ENTRIES if is_joined and not goes_out_early else Lanes.PANES
     if program.within is None:
         return Lanes.ONE
-    is_joined = sums.grain is None and all(field.rule is not Rule.SINCE for field in sums.fields)
     return Lanes.ENTRIES if is_joined and not is_pushed else Lanes.STARTS

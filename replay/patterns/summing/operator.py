@@ -146,7 +146,7 @@ class TrendOperator(RowIntake):
         super().__init__(program, PartitionTable(), n_events)
         assert program.strategy is not None
         assert program.sums is not None
-        self._code, self._sums = program.strategy, program.sums
+        self._code, self._sums = program.strategy, self._held(program.sums)
         self._relevant = np.uint64(relevant(self._code))
         self._codes: dict[int, int] = {}
         self._program_of_codes: tuple[IntArray, ...] = ()
@@ -163,6 +163,10 @@ class TrendOperator(RowIntake):
         self._cells = self._new_cells(0)
         if not self._tells_starts:
             self._have_lanes(n_partitions)
+
+    def _held(self, sums: Sums) -> Sums:
+        """Return what cells hold."""
+        return sums
 
     @property
     def _tells_starts(self) -> bool:
@@ -476,13 +480,13 @@ class TrendOperator(RowIntake):
         seqs = [0] * len(keys) if first is None else [n or 0 for n in self._numbers(cells, first)]
         return Totals(keys, seqs, {name: self._read(cells, at) for name, at in sums.places})
 
-    def _read(self, cells: Words, at: Place) -> Sequence[int | DoubleSum | None]:
+    def _read(self, cells: Words, at: Place) -> list[int | DoubleSum | None]:
         numbers = self._numbers(cells, at.field)
         if at.less is not None:
             less = self._numbers(cells, at.less)
             return [a - b for a, b in zip(numbers, less, strict=True)]  # type: ignore[operator]
         if at.flags is None:
-            return numbers
+            return [*numbers]
         bits = UNIT_EXPONENT - self._scale
         flags = cells[:, self._layout.offset[at.flags]].tolist()
         return [

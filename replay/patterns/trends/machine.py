@@ -104,8 +104,8 @@ class Field:
     operand: int = RUNS
     """Which of ``Sums.operands``."""
     waits: int = RUNS
-    """Of the rule FIRST, and of LAST within a window, where runs are joined: the field that counts
-    runs without a row of the symbols. Of SINCE: that of the earlier row, which stands before."""
+    """Of the rule FIRST, and of LAST in `joinable`: the field that counts runs without a row of the
+    symbols. Of SINCE: that of the earlier row, which stands before."""
 
 
 SEQ = Operand(None, Kind.LEAST, Part.LEAST)
@@ -233,7 +233,6 @@ class _Fields:
         self._values: list[Expression] = []
         self._operands: list[Operand] = []
         self._fields = [Field(Kind.SUM)]
-        self._has_window = query.within is not None
         assert query.outer is not None
         first_seq = None
         if query.partition_by and query.outer.group_by:
@@ -302,10 +301,7 @@ class _Fields:
         if channel.held is Held.ROWS or (channel.held, part) in _BEST:
             return self._field(Field(kind, Rule.EVERY, channel.symbols, operand))
         if channel.held is Held.LAST:
-            waits = RUNS
-            if self._has_window:
-                waits = self._field(Field(Kind.SUM, Rule.CLEAR, channel.symbols))
-            return self._field(Field(kind, Rule.LAST, channel.symbols, operand, waits))
+            return self._field(Field(kind, Rule.LAST, channel.symbols, operand))
         waits = self._field(Field(Kind.SUM, Rule.CLEAR, channel.symbols))
         return self._field(Field(kind, Rule.FIRST, channel.symbols, operand, waits))
 
@@ -325,6 +321,18 @@ class _Fields:
         if field not in self._fields:
             self._fields.append(field)
         return self._fields.index(field)
+
+
+def joinable(sums: Sums) -> Sums:
+    """Return sums that hold what is needed to join what runs have of rows and of those behind."""
+    fields = list(sums.fields)
+    for place, field in enumerate(sums.fields):
+        if field.rule is Rule.LAST:
+            waiting = Field(Kind.SUM, Rule.CLEAR, field.symbols)
+            if waiting not in fields:
+                fields.append(waiting)
+            fields[place] = replace(field, waits=fields.index(waiting))
+    return replace(sums, fields=tuple(fields))
 
 
 def columns_of(sums: Sums) -> set[str]:

@@ -109,8 +109,9 @@ HOP = f"TABLE(HOP(TABLE s, DESCRIPTOR(t), 2, 4)) {PATTERN.format(by='window_star
         (f"SELECT COUNT(*) {OVER_S.replace('ANY', 'ANY WITHIN 9')}", "entries"),
         (f"SELECT SUM(C.x), MAX(m) {OVER_S.replace('ANY', 'ANY WITHIN 9')}", "entries"),
         (f"SELECT MAX(m) {OVER_S.replace('ANY', 'ANY WITHIN 9').replace('A.x', GAP)}", "starts"),
-        (f"SELECT SUM(C.x) FROM {HOP}", "panes"),
-        (f"SELECT SUM(C.x) FROM {HOP.replace('HOP', 'SLIDING').replace('2, 4', '4')}", "panes"),
+        (f"SELECT SUM(C.x), MAX(m) FROM {HOP}", "entries"),
+        (f"SELECT SUM(C.x) FROM {HOP.replace('HOP', 'SLIDING').replace('2, 4', '4')}", "entries"),
+        (f"SELECT MAX(m) FROM {HOP.replace('A.x', GAP)}", "panes"),
         (f"SELECT COUNT(*) FROM {HOP.replace('ANY', 'ANY WITHIN 2')}", "windows"),
         (f"SELECT COUNT(*) FROM {HOP.replace('D AS', 'D AS x < C.x AND')}", "windows"),
         (f"SELECT VAR_POP(C.x) {OVER_S}", None),
@@ -203,12 +204,13 @@ def test_every_grain_and_lanes_give_the_same(
         assert asked(select, f"AND {ALWAYS}") == in_one
         assert asked(select, within=WITHIN_NOTHING) == in_one
         assert asked(select, f"AND {ALWAYS}", WITHIN_NOTHING) == in_one
-        by_panes = asked(select, source=windows)
-        assert len(by_panes) > 3
-        assert asked(select, f"AND {ALWAYS}", source=windows) == by_panes
+        in_windows = asked(select, source=windows)
+        assert len(in_windows) > 3
+        assert asked(select, f"AND {ALWAYS}", source=windows) == in_windows
         with monkeypatch.context() as patched:
-            patched.setattr(windowed_patterns, "lanes_of", lambda *_: Lanes.WINDOWS)
-            assert asked(select, source=windows) == by_panes
+            for lanes in (Lanes.WINDOWS, Lanes.PANES):
+                patched.setattr(windowed_patterns, "lanes_of", lambda *_, of=lanes, **__: of)
+                assert asked(select, source=windows) == in_windows
             patched.setattr(choice, "lanes_of", lambda *_: Lanes.STARTS)
             assert asked(select, within=WITHIN_NOTHING) == in_one
             by_starts = asked(select, within="WITHIN 60")
