@@ -569,12 +569,13 @@ class _Sliding:
 
     def closed(self, times: IntArray, reached: int | None) -> IntArray:
         """Return starts and ends of the windows that end by a time; all where it is None."""
-        over = np.unique(times[np.searchsorted(times, self._done, side="right") :])
-        if reached is not None:
-            over = over[over < reached]
+        begin = np.searchsorted(times, self._done, side="right")
+        over = times[begin : None if reached is None else np.searchsorted(times, reached)]
+        over = over[np.diff(over, prepend=self._done) != 0]
         if len(over):
             self._done = int(over[-1])
-        return np.stack([over - (self._size - 1), over + 1], axis=1)
+        earliest = np.iinfo(np.int64).min + self._size - 1
+        return np.stack([np.maximum(over, earliest) - self._size + 1, over + 1], axis=1)
 
     def panes_of(self, times: IntArray) -> tuple[IntArray, Bools]:
         """Return of each time the last start of a window until then: it may start with each."""
