@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
 from time import perf_counter
+from typing import Final
 
 import pyarrow as pa
 
@@ -32,6 +33,9 @@ _CODE_BYTES = 200_000_000
 
 _LOOK_S = 0.01
 """Least seconds between looks at the memory of the process, which take 15 us each."""
+
+TOLD_MAX: Final = 100_000_000
+"""Windows an answer that is kept whole has at most, those of each key counted: some GB of them."""
 
 Timeout = float | dt.timedelta | str
 """How long a query may take: seconds, a ``timedelta``, or a text such as ``30s``."""

@@ -19,7 +19,7 @@ from replay.engines.statistics import clear_statistics
 from replay.errors import NotSupportedError, QueryError
 from replay.language.query_parser import in_sql
 from replay.language.tokens import place, tokenize
-from replay.limits import Limits, LimitWatch, Timeout, check_limits
+from replay.limits import TOLD_MAX, Limits, LimitWatch, Timeout, check_limits
 from replay.query_plan import AnyPlan, to_json, to_text
 from replay.result import Answer, Result
 from replay.running.arguments import AsOf, Tables, by_name, check_engine, check_query
@@ -34,7 +34,6 @@ from replay.running.run import (
 )
 from replay.running.select import clear_planned
 from replay.running.statement import Parameters, clear_bound, clear_statements
-from replay.windows.forming import TOLD_MAX
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from replay.filters.requirements import requirements
 from replay.joins.spans import Reaches, blocks_within, spans_around, stretches_within
 from replay.language.bound import Expression, JoinKind, JoinRelation, Relation, StreamRelation
 from replay.language.join_conditions import JoinConditions, JoinNames
+from replay.planning import explain
 from replay.planning.block_ranges import count_blocks, mask_of
 from replay.planning.named_plans import PREFIX, check_request
 from replay.planning.plan import Plan, PlanKind
@@ -88,6 +89,41 @@ class JoinPlan:
         for what, side in zip(("left", "right"), self.sides, strict=True):
             if side is not None and (self.drives == what or (self.prunes and not self.drives)):
                 yield side
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values; ``docs/explain.schema.json`` has the keys."""
+        name = self.name
+        return {
+            "plan": name,
+            "indexes": name.removeprefix(PREFIX).split(",") if name.startswith(PREFIX) else [],
+            "operator": "join",
+            "reason": self.reason,
+            "drives": self.drives,
+            "prunes": self.prunes,
+            "sides": [None if side is None else explain.to_json(side.plan) for side in self.sides],
+            "estimated": {"cost": self.cost},
+            "rivals": [{"plan": r.name, "estimated": {"cost": r.cost}} for r in self.rivals],
+        }
+
+    def to_lines(self) -> list[str]:
+        """Return the plan as lines for a person."""
+        lines = [f"plan      {self.name}", f"because   {self.reason}"]
+        for what, side in zip(("left", "right"), self.sides, strict=True):
+            lines.append(f"{what:<9} {self._side(what, side)}")
+        if self.rivals:
+            lines.append("rivals, as estimated")
+            lines += [f"{explain.BELOW}{r.name}  {in_words(r.cost)}" for r in self.rivals]
+        return lines
+
+    def _side(self, what: str, side: SidePlan | None) -> str:
+        """Return how a side is read."""
+        if side is None:
+            return "its rows as they come"
+        if self.drives == what:
+            return f"its events are found first, by plan {side.plan.name}"
+        if self.drives is not None:
+            return "only around the events of the other side"
+        return f"by plan {side.plan.name}" if self.prunes else "in full"
 
 
 def choose_join_plan(

@@ -42,13 +42,11 @@ from replay.language.bound import (
     Windows,
     attributes,
 )
-from replay.language.join_binder import OF_ASOF, JoinSide, bind_join
 from replay.language.outer_binder import Keys, bind_clauses
 from replay.language.pattern_binder import bind_order, bind_pattern_query, needs_sort
 from replay.language.pattern_names import Attributes
 from replay.language.pattern_scope import Answering
 from replay.language.relation_columns import RelationColumn, RelationColumns
-from replay.language.situation_binder import bind_situations
 from replay.language.source import Source
 from replay.language.syntax import (
     OF_ROWS,
@@ -64,7 +62,6 @@ from replay.language.syntax import (
     WindowCall,
     scalar_queries,
 )
-from replay.language.window_binder import bind_windows
 
 _NO_PARAMETERS: Mapping[str, object] = MappingProxyType({})
 
@@ -307,25 +304,28 @@ def _reference(node: Reference, catalog: Catalog, source: Source) -> _Read:
         case WindowCall():
             aliased = node.source if node.alias is None else replace(node.source, alias=node.alias)
             return _windowed(node, _reference(aliased, catalog, source), source)
-    left, right = (_reference(side, catalog, source) for side in (node.left, node.right))
-    relation, columns = bind_join(
-        node, _side(left, node.left, node), _side(right, node.right, node), source
-    )
+    return _joined(node, catalog, source)
+
+
+def _joined(node: Join, catalog: Catalog, source: Source) -> _Read:
+    from replay.language.join_binder import OF_ASOF, JoinSide, bind_join  # no other query needs it
+
+    def bound(node_of_side: Reference) -> JoinSide:
+        read = _reference(node_of_side, catalog, source)
+        columns = read.columns.columns
+        types = dict(read.columns.names_and_types)
+        # The time of pairs of a join inside gives way to that of this one.
+        if isinstance(read.relation, JoinRelation) and node.kind not in OF_ASOF:
+            columns = tuple(column for column in columns if column.name != JOIN_TIME)
+        time = None
+        if read.times:
+            data_type = types[read.times[0]]
+            assert data_type is not None
+            time = (read.times[0], data_type)
+        return JoinSide(read.relation, columns, time, node_of_side)
+
+    relation, columns = bind_join(node, bound(node.left), bound(node.right), source)
     return _Read(relation, columns, times=(relation.time,))
-
-
-def _side(read: _Read, node: Reference, join: Join) -> JoinSide:
-    """Return a side of a join; the time of pairs of a join inside gives way to that of this one."""
-    columns = read.columns.columns
-    types = dict(read.columns.names_and_types)
-    if isinstance(read.relation, JoinRelation) and join.kind not in OF_ASOF:
-        columns = tuple(column for column in columns if column.name != JOIN_TIME)
-    time = None
-    if read.times:
-        data_type = types[read.times[0]]
-        assert data_type is not None
-        time = (read.times[0], data_type)
-    return JoinSide(read.relation, columns, time, node)
 
 
 def _subquery(node: Subquery, answer: Answer, source: Source) -> _Read:
@@ -360,6 +360,8 @@ def _column(qualifier: str, field: pa.Field) -> RelationColumn:
 
 
 def _situations(node: Situations, catalog: Catalog, source: Source) -> _Read:
+    from replay.language.situation_binder import bind_situations
+
     inner = _reference(node.source, catalog, source)
     name, order_by = _ordered_by(node, inner, source), node.clauses.order_by
     column = syntax.Column(name, at=name.at) if order_by is None else order_by
@@ -404,6 +406,8 @@ def _ordered_by(node: Situations, inner: _Read, source: Source) -> syntax.Identi
 
 
 def _windowed(node: WindowCall, inner: _Read, source: Source) -> _Read:
+    from replay.language.window_binder import bind_windows
+
     name = _time(node, inner, source)
     column = _found(name, inner.columns)
     data_type = inner.columns.attribute(column, syntax.Column(name, at=name.at)).type

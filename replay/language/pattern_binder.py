@@ -45,7 +45,6 @@ from replay.language.row_pattern_binder import (
 )
 from replay.language.source import Source, resolve
 from replay.language.syntax import PatternQuery, StreamName
-from replay.language.window_binder import bind_pattern_windows
 
 _NONE_EARLIER: Mapping[str, Expression] = MappingProxyType({})
 
@@ -332,6 +331,8 @@ def _windows(
                 "under another name in a subquery",
                 call,
             )
+    from replay.language.window_binder import bind_pattern_windows  # no other query needs it
+
     windows = bind_pattern_windows(call, (time.name, time.type), source)
     shown: list[str] = []
     for column in clause.partition_by:

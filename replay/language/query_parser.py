@@ -14,7 +14,6 @@ from replay.language.cursor import DEPTH_MAX, READS_MAX, RESERVED, Cursor, descr
 from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import accept_distinct, accept_star, parse_expression
 from replay.language.match_recognize_parser import parse_direction, parse_match_recognize
-from replay.language.situation_parser import parse_match_situations, parse_situation_clauses
 from replay.language.source import resolve
 from replay.language.syntax import (
     OF_PATTERNS,
@@ -183,6 +182,8 @@ def _situation_query(cursor: Cursor) -> SelectQuery:
     source = _one_source(cursor)
     if cursor.token.key in ("MATCH_SITUATIONS", "MATCH_RECOGNIZE"):
         raise cursor.error(f"{cursor.token.key} (…) stands behind a SELECT; write SELECT * FROM …")
+    from replay.language.situation_parser import parse_situation_clauses  # no other needs it
+
     clauses = parse_situation_clauses(cursor, at)
     if cursor.token.key in _CLAUSES:
         raise cursor.error(
@@ -449,6 +450,8 @@ def _table(cursor: Cursor) -> StreamName | Subquery | WindowCall | Situations:
         return source
     at = cursor.advance().at
     over = _situation_source(cursor, source)
+    from replay.language.situation_parser import parse_match_situations
+
     clauses = parse_match_situations(cursor)
     return Situations(over, clauses, _parse_alias(cursor), at=at)
 

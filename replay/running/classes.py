@@ -1,11 +1,13 @@
 """The table of classes of query: what each requires, reads, and makes of the rows it is given.
 
 A class that is entered here is planned, replayed, explained and run online without a word of it
-anywhere else. Row patterns and selects are opened by `select`, as they are made of several parts.
+anywhere else; its modules are imported with the first of its queries. Row patterns and selects are
+opened by `select`, as they are made of several parts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol, cast
 
@@ -22,8 +24,6 @@ from replay.planning.requirements import Details, Requirements
 from replay.planning.statistics import StreamStatistics
 from replay.running.statement import STATEMENTS_CACHED
 from replay.running.steps import situating
-from replay.situations.requirements import Situations
-from replay.situations.sources import SituationQuery
 
 
 class ClassQuery(Protocol):
@@ -57,16 +57,27 @@ class QueryClass(Protocol):
         ...
 
 
-CLASSES: dict[type, QueryClass] = {
-    FilteredEvents: Filters(),
-    SituationQuery: Situations(situating),
+def _situations() -> QueryClass:
+    from replay.situations.requirements import Situations
+
+    return Situations(situating)
+
+
+CLASSES: dict[str, Callable[[], QueryClass]] = {
+    FilteredEvents.__name__: Filters,
+    "SituationQuery": _situations,
 }
-"""By the type of their bound queries."""
+"""By the name of the type of their bound queries, which may not be imported yet."""
 
 
 def of_table(query: object) -> ClassQuery | None:
     """Return a query whose class is in the table; None of others."""
-    return cast("ClassQuery", query) if type(query) in CLASSES else None
+    return cast("ClassQuery", query) if type(query).__name__ in CLASSES else None
+
+
+def class_of(query: ClassQuery) -> QueryClass:
+    """Return the class of a query of the table."""
+    return CLASSES[type(query).__name__]()
 
 
 @lru_cache(STATEMENTS_CACHED)
@@ -77,5 +88,5 @@ def planned(
 
     Raises a PlanError if the plan asked for cannot apply to it.
     """
-    required = CLASSES[type(query)].requirements(query, statistics)
+    required = class_of(query).requirements(query, statistics)
     return choose_plan(required, statistics, requested=requested, parameters=parameters)

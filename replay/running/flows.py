@@ -22,8 +22,7 @@ from replay.engines.partition_rows import RowsBefore
 from replay.engines.scan import INLINE_EVENTS, Reading, Scan, decoded
 from replay.engines.source import EventSource, KeptBlocks, OnceRead, TableSource, fetch_events
 from replay.engines.statistics import SnapshotStatistics
-from replay.joins.run import JoinRun
-from replay.language.bound import Aggregate, BoundPatternQuery, ScalarQuery, WindowAggregation
+from replay.language.bound import Aggregate, BoundPatternQuery, ScalarQuery
 from replay.language.required_columns import columns_of_pattern
 from replay.operators.outer_pieces import Alike, CountingOperator, Gap, Operator, run_through
 from replay.patterns.answer import ResultBuilder, aggregation_of
@@ -43,13 +42,10 @@ from replay.planning.block_ranges import (
 from replay.planning.plan import Plan, PlanKind
 from replay.planning.requirements import Aggregation, Details
 from replay.planning.statistics import IntArray
-from replay.query_plan import AnyPlan, FlowPlan
+from replay.query_plan import AnyPlan, FlowPlan, OwnPlan
 from replay.running.scalars import given_by, nothing_of, with_values
 from replay.running.statement import Statement
 from replay.running.steps import Chain
-from replay.windows.plan import WindowPlan
-from replay.windows.tree.row_ranges import aggregate_rows, rows_until
-from replay.windows.tree.run import TreeRun
 
 if TYPE_CHECKING:
     from replay.patterns.together import Together
@@ -278,6 +274,8 @@ class ClassFlow(StreamFlow):
         self, parts: tuple[Aggregate, ...], first: IntArray, stop: IntArray, until: IntArray
     ) -> pa.Table:
         """Return aggregates over rows, see `AggregateRanges`."""
+        from replay.windows.tree.row_ranges import aggregate_rows, rows_until  # no other needs it
+
         assert self._kept is not None
         stop = np.minimum(stop, rows_until(self.snapshot, until, self._kept))
         names = [f"aggregate {i}" for i in range(len(parts))]
@@ -334,7 +332,7 @@ class OperatorFlow:
     operator: Operator
     name: str | None = None
     """What the operator does, in a few words; None: as the plan of the rows says."""
-    chosen: WindowPlan | None = None
+    chosen: OwnPlan | None = None
     """How it does it, where that was chosen."""
     pattern: BoundPatternQuery | None = None
     """The row pattern that it looks for, if it is one."""
@@ -363,46 +361,6 @@ class OperatorFlow:
         counts = self.operator.counts if isinstance(self.operator, CountingOperator) else {}
         done = ExecutionStats(n_faults=self.operator.n_faults, counts=counts)
         return self.inner.work().below() + done
-
-
-@dataclass(slots=True, eq=False)
-class TreeFlow:
-    """Windows of a version of a stream, aggregated from its tree."""
-
-    snapshot: Snapshot
-    what: WindowAggregation
-    plan: WindowPlan
-    faults: tuple[str, ...]
-    told_max: int | None = None
-    """How many windows there may be to tell; None: any number."""
-    _run: TreeRun | None = field(default=None, init=False)
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the rows of the answer."""
-        self._run = TreeRun(self.snapshot, self.what, self.plan, told_max=self.told_max)
-        return self._run.tables()
-
-    def work(self) -> ExecutionStats:
-        """Return what was done so far."""
-        total = ExecutionStats(
-            n_blocks_total=self.snapshot.n_blocks,
-            n_rows_total=self.snapshot.n_events,
-            warnings=self.faults,
-        )
-        if self._run is None:
-            return total
-        done = self._run.work
-        blocks = np.unique(
-            np.concatenate([np.empty(0, np.int64), *(read for read, _ in done.reads)])
-        )
-        return total + ExecutionStats(
-            n_blocks=done.n_blocks,
-            n_rows=done.n_rows,
-            n_faults=done.n_faults,
-            read_s=done.seconds_read,
-            byte_counters=(self._run.count_bytes,),
-            reads=(BlocksRead(self.snapshot, np.stack((blocks, blocks + 1), axis=1), len(blocks)),),
-        )
 
 
 @dataclass(slots=True, eq=False)
@@ -437,45 +395,6 @@ class ScalarFlow:
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
         return sum((flow.work() for flow in self.flows.values()), self._pattern.work())
-
-
-@dataclass(slots=True, eq=False)
-class JoinFlow:
-    """A join of two sides."""
-
-    run: JoinRun
-    flows: tuple[Flow, ...]
-    """Of the left and of the right."""
-
-    @property
-    def plan(self) -> AnyPlan | None:
-        """The plan of the join with those below it; None where all is in memory."""
-        plans = tuple(plan for plan in (flow.plan for flow in self._below) if plan is not None)
-        if plans:
-            return FlowPlan("join", plans, self.run.plan)
-        is_stored = any(side.snapshot is not None for side in self.run.sides)
-        return self.run.plan if is_stored else None
-
-    @property
-    def _below(self) -> Iterator[Flow]:
-        """Flows of the sides that the join does not read itself."""
-        for flow, side in zip(self.flows, self.run.sides, strict=True):
-            if side.snapshot is None:
-                yield flow
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the pairs."""
-        return self.run.tables()
-
-    def work(self) -> ExecutionStats:
-        """Return what was done so far, by the join and below it."""
-        own = self.run.work()
-        for flow in self._below:
-            own += flow.work().below()
-        for side in self.run.sides:
-            if side.statistics is not None:
-                own += ExecutionStats(warnings=side.statistics.faults)
-        return own
 
 
 @dataclass(slots=True, eq=False)

@@ -20,11 +20,11 @@ from replay.language.bound import (
     SubqueryRelation,
 )
 from replay.language.required_columns import columns_of_query, columns_of_situations, pruned
+from replay.limits import TOLD_MAX
 from replay.operators.outer_pieces import OuterOperator
 from replay.operators.packing import State
-from replay.running.classes import CLASSES, of_table
+from replay.running.classes import class_of, of_table
 from replay.running.steps import Chain, operators_of, situating
-from replay.windows.forming import TOLD_MAX
 
 SchemaOf = Callable[[str], pa.Schema]
 """Gives the columns of a stream."""
@@ -37,7 +37,7 @@ def open_port(query: BoundQuery, schema_of: SchemaOf) -> InputPort:
     """
     known = of_table(query)
     if known is not None:
-        kind, stream = CLASSES[type(known)], known.stream
+        kind, stream = class_of(known), known.stream
         port = StreamPort(stream.name, stream.time, kind.reading(known).columns, schema_of)
         return ChainPort(port, Chain(kind.operators(known)))
     operators = operators_of(query, eager=True, told_max=TOLD_MAX)

@@ -16,12 +16,11 @@ from chronicle.errors import StorageError
 from chronicle.frames import to_table
 from chronicle.schema import normalise_schema
 from chronicle.settings import Lineage
-from chronicle.write.materialise import materialise
 from replay.engines.execution_stats import ExecutionStats
 from replay.errors import QueryError
 from replay.language.bound import BoundCreate
 from replay.language.syntax import PatternQuery, streams_of
-from replay.limits import check_limits
+from replay.limits import TOLD_MAX, check_limits
 from replay.query_plan import AnyPlan, FlowPlan
 from replay.result import Actual, Result, Seconds
 from replay.running.arguments import (
@@ -44,7 +43,6 @@ from replay.running.catalog import (
 from replay.running.flows import Flow, OperatorFlow, PlannedFlow, TablePatternFlow
 from replay.running.select import Opener
 from replay.running.statement import Parameters, alone, bind_over, parse, prepare
-from replay.windows.forming import TOLD_MAX
 
 EXPLAIN_SECONDS = 1.0
 """Seconds that lookups may take where only an explanation is wanted."""
@@ -263,6 +261,8 @@ def create_stream(catalog: Catalog, run: Run, create: BoundCreate, asked: QueryR
             "CREATE STREAM makes a stream of a store, and these are tables in memory; open or "
             "create a store and append them to it"
         )
+    from chronicle.write.materialise import materialise  # no other query writes
+
     tables = run.tables()
     first = next(tables)
     batches = (batch for table in chain([first], tables) for batch in table.to_batches())

@@ -12,7 +12,6 @@ from replay.engines.scan import Reading
 from replay.engines.source import TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.filters.requirements import FilteredEvents
-from replay.joins.run import JoinRun, JoinSide
 from replay.language.aggregation import to_aggregation
 from replay.language.bound import (
     BoundPatternQuery,
@@ -47,19 +46,17 @@ from replay.planning.named_plans import PREFIX
 from replay.planning.plan import Plan, PlanKind
 from replay.running.arguments import check_replayed
 from replay.running.catalog import Catalog, TableCatalog
-from replay.running.classes import CLASSES, ClassQuery, of_table, planned
+from replay.running.classes import ClassQuery, class_of, of_table, planned
 from replay.running.flows import (
     ClassFlow,
     FilteredPatternFlow,
     Flow,
-    JoinFlow,
     OperatorFlow,
     PatternFlow,
     ScalarFlow,
     StreamFlow,
     TableFlow,
     TablePatternFlow,
-    TreeFlow,
 )
 from replay.running.scalars import scalar_queries
 from replay.running.statement import STATEMENTS_CACHED, Statement, to_statement
@@ -74,10 +71,6 @@ from replay.running.steps import (
     operators_of,
     situating,
 )
-from replay.situations.network import why_never
-from replay.situations.sources import SituationQuery, to_situation_query
-from replay.windows.plan import Way, origin_in_words
-from replay.windows.tree.planning import window_plan
 
 TABLE_PLANS = ("auto", "full", "replay")
 """Plans of a table in memory, which is always replayed in full."""
@@ -85,7 +78,7 @@ TABLE_PLANS = ("auto", "full", "replay")
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """Makes flows of the parts of one query."""
+    """Makes flows of the parts of one query; what only some kinds need is imported for these."""
 
     catalog: Catalog
     requested: str
@@ -207,6 +200,10 @@ class Opener:
             )
             words = f"window aggregation by replay{_counted_from(what.windows, source)}"
             return _over(words, inner, steps)
+        from replay.running.tree_flow import TreeFlow
+        from replay.windows.plan import Way
+        from replay.windows.tree.planning import window_plan
+
         statistics = statistics_of(snapshot)
         by_blocks = self.requested in ("full", "all") or self.requested.startswith(PREFIX)
         asked = "replay" if by_blocks else self.requested
@@ -253,6 +250,9 @@ class Opener:
 
         Those that fail ``where`` may be left out.
         """
+        from replay.situations.network import why_never
+        from replay.situations.sources import to_situation_query
+
         never = why_never(relation)
         if never is not None:
             nothing = Literal(False, DataType.BOOLEAN)
@@ -265,7 +265,7 @@ class Opener:
         inner = self._open_relation(relation.source, columns_of_situations(relation), None)
         return _over("situations of a subquery's rows", inner, situating(relation))
 
-    def _is_planned(self, query: SituationQuery) -> bool:
+    def _is_planned(self, query: ClassQuery) -> bool:
         """Return whether less than everything may do for a pattern over a filter.
 
         Else only the events that pass are read.
@@ -274,13 +274,15 @@ class Opener:
         if snapshot is None:
             return False
         statistics = statistics_of(snapshot)
-        required = CLASSES[SituationQuery].requirements(query, statistics)
-        return required.only_full is None
+        return class_of(query).requirements(query, statistics).only_full is None
 
     def _open_join(
         self, join: JoinRelation, columns: tuple[str, ...], where: Expression | None
     ) -> Flow:
         """Return the pairs of a join; sides that are no streams of a store are read in full."""
+        from replay.joins.run import JoinRun, JoinSide
+        from replay.running.join_flow import JoinFlow
+
         flows: list[Flow] = []
         below = replace(self, requested="full" if self.requested == "full" else "auto")
 
@@ -305,7 +307,7 @@ class Opener:
 
     def _open_class(self, query: ClassQuery) -> Flow:
         """Return the flow of a query of the table of classes."""
-        stream, kind = query.stream, CLASSES[type(query)]
+        stream, kind = query.stream, class_of(query)
         reading, operators = kind.reading(query), kind.operators(query)
         snapshot = self.catalog.snapshot(stream.name)
         if snapshot is None:
@@ -345,6 +347,8 @@ def _words_of(query: BoundSelect) -> str:
 
 def _counted_from(windows: Windows, source: Relation) -> str:
     """Return where windows of time are counted from, as it stands at the end of a plan's words."""
+    from replay.windows.plan import origin_in_words
+
     in_timestamps = (source.time, DataType.INTEGER) not in source.columns
     origin = origin_in_words(windows, in_timestamps=in_timestamps)
     return "" if origin is None else f", counted from {origin}"

@@ -48,7 +48,6 @@ from replay.patterns.program import summed_as_pushed, summed_in_windows
 from replay.running.online_query import OnlineQuery
 from replay.running.scalars import scalar_queries
 from replay.running.statement import Statement, to_statement
-from replay.windows.aggregator import WindowAggregator
 
 _BORDERS = (WINDOW_START, WINDOW_END)
 
@@ -103,9 +102,11 @@ def aggregating(
 
     ``span`` holds first and last time of the stream where they are known.
     """
+    from replay.windows.aggregator import WindowAggregator
+
     allowed = allowed_to_tell(what, told_max)
 
-    def aggregator(schema: pa.Schema) -> WindowAggregator:
+    def aggregator(schema: pa.Schema) -> AnswersOfSchema:
         return WindowAggregator(what, schema, span=span, eager=eager, told_max=allowed)
 
     return [Late(aggregator), *finishing(what)]

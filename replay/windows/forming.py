@@ -23,10 +23,6 @@ from replay.windows.rows import WindowRows
 ROWS_AT_ONCE = 1 << 16
 """Least rows of the answer made together, where there are as many."""
 
-TOLD_MAX = 100_000_000
-"""Windows an answer that is kept whole has at most, those of each key counted: some GB of them."""
-
-
 HELD_MAX = 1 << 22
 """Entries up to which windows wait that may be too many."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,12 +18,20 @@ from costmodel.windows import (
     estimate_replay,
     estimate_tree,
 )
-from replay.engines.block_truth import NONE_PASS, BlockClasses
+from replay.engines.block_truth import ALL_PASS, MUST_READ, NONE_PASS, BlockClasses
 from replay.errors import PlanError
-from replay.language.bound import CumulateWindows, Expression, TimeWindows, Windows
+from replay.language.bound import (
+    CumulateWindows,
+    Expression,
+    RowWindows,
+    SessionWindows,
+    TimeWindows,
+    Windows,
+)
+from replay.planning.explain import BELOW
 from replay.planning.statistics import BoolArray, IntArray
 from replay.windows.calendar_units import local_starts
-from replay.windows.where import KeyClasses
+from replay.windows.where import BY_KEY, KeyClasses
 
 
 class Way(StrEnum):
@@ -97,6 +105,102 @@ class WindowPlan:
     def name(self) -> str:
         """The plan as ``--plan`` takes it."""
         return self.way.value
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values; ``docs/explain.schema.json`` has the keys."""
+        return {
+            "plan": self.name,
+            "indexes": [],
+            "operator": "window aggregation",
+            "reason": self.reason,
+            "windows": {
+                "kind": _kind(self.windows),
+                "origin": origin_in_words(self.windows, in_timestamps=self.in_timestamps),
+                "count": self.n_windows,
+                "break_even_slide": self.break_even,
+            },
+            "where": self._blocks_by_where(),
+            "estimated": _estimated(self.estimated),
+            "weights": self.weights.source,
+            "rivals": [{"plan": r.name, "estimated": _estimated(r.estimated)} for r in self.rivals],
+        }
+
+    def to_lines(self) -> list[str]:
+        """Return the plan as lines for a person."""
+        count = "" if self.n_windows is None else f", {self.n_windows:,} of them"
+        origin = origin_in_words(self.windows, in_timestamps=self.in_timestamps)
+        from_there = "" if origin is None else f", counted from {origin}"
+        lines = [
+            f"plan      {self.name}",
+            f"because   {self.reason}",
+            f"windows   {_kind(self.windows)}{count}{from_there}",
+        ]
+        if self.break_even is not None:
+            unit, per = self._unit
+            lines.append(f"break-even at a slide of about {self.break_even / per:,.3g}{unit}")
+        where = self._blocks_by_where()
+        if where is not None:
+            lines.append(
+                f"where     all events pass in {where['all_pass']:,} of {self.n_blocks:,} blocks, "
+                f"none in {where['none_pass']:,}, {_of_keys(where)}read are {where['must_read']:,}"
+            )
+        lines.append(f"weights   {self.weights.source}")
+        lines.append("estimated")
+        chosen = (self.name, self.estimated)
+        for name, estimate in [chosen, *((r.name, r.estimated) for r in self.rivals)]:
+            lines.append(
+                f"{BELOW}{name:<10}  {in_words(estimate.cost):>10}  "
+                f"{estimate.blocks:>12,.0f} blocks read"
+            )
+        return lines
+
+    @property
+    def _unit(self) -> tuple[str, float]:
+        """What a slide is told in, and how many of the time column's units that is."""
+        if isinstance(self.windows, RowWindows):
+            return " rows", 1
+        return (" seconds", 1e6) if self.in_timestamps else ("", 1)
+
+    def _blocks_by_where(self) -> dict[str, int] | None:
+        """Return how many blocks WHERE decides as a whole; None without one that blocks tell of."""
+        classes = self.where.classes
+        if classes is None:
+            return None
+        found = {
+            "all_pass": int((classes == ALL_PASS).sum()),
+            "none_pass": int((classes == NONE_PASS).sum()),
+            "must_read": int((classes == MUST_READ).sum()),
+        }
+        if self.where.by_key is not None:
+            found["by_key"] = int((classes == BY_KEY).sum())
+        return found
+
+
+def _estimated(estimated: Estimate) -> dict[str, Any]:
+    return {
+        "cost": estimated.cost,
+        "blocks": estimated.blocks,
+        "entries": estimated.entries,
+        "alpha": estimated.alpha,
+        "candidates": estimated.candidates,
+    }
+
+
+def _of_keys(where: dict[str, int]) -> str:
+    return f"those of some keys in {where['by_key']:,}, " if where.get("by_key") else ""
+
+
+def _kind(windows: Windows) -> str:
+    match windows:
+        case TimeWindows(size, slide):
+            return "TUMBLE" if size == slide else "HOP"
+        case RowWindows(size, slide):
+            return "TUMBLE_ROWS" if size == slide else "HOP_ROWS"
+        case CumulateWindows():
+            return "CUMULATE"
+        case SessionWindows():
+            return "SESSION"
+    return "all events"
 
 
 def may_pass(where: BlockWhere, t_min: IntArray, t_max: IntArray) -> BoolArray:

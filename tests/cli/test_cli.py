@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shlex
@@ -54,6 +55,26 @@ def test_queries_and_appends_need_no_java_and_import_no_heavy_library(
     added = python(code, "append", more, "--stream", "s", "--store", command.store, **no_java)
     assert added.stdout == "[]\n", added.stderr
     assert times(command) == [*range(40), 41]
+
+
+ROOMS_OF_OTHERS = (
+    "chronicle.ingest", "chronicle.write", "costmodel.situations", "costmodel.windows", "duckdb",
+    "replay.joins", "replay.language.join_binder", "replay.language.situation_binder",
+    "replay.language.window_binder", "replay.report", "replay.situations", "replay.sql",
+    "replay.windows",
+)  # fmt: skip
+
+
+def test_row_pattern_imports_no_room_of_other_queries(command: Commands) -> None:
+    code = (
+        "import sys, cli\n"
+        "try: cli.main()\n"
+        f"except SystemExit: print(sorted({set(ROOMS_OF_OTHERS)!r} & set(sys.modules)))"
+    )
+    asked = python(code, "query", RISE, "--store", command.store, "--format", "json")
+    answer, _, imported = asked.stdout.strip().rpartition("\n")
+    assert (json.loads(answer), imported) == (RISEN, "[]"), asked.stderr
+    assert all(importlib.util.find_spec(name) for name in ROOMS_OF_OTHERS)
 
 
 def test_analysis_file_has_the_stable_keys(command: Commands, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(autouse=True)
 def drops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(CLASSES, DropQuery, Drops())
+    monkeypatch.setitem(CLASSES, DropQuery.__name__, Drops)
 
 
 def opened(store: Store, plan: str) -> Flow:
