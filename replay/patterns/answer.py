@@ -117,12 +117,11 @@ _WAITS = "rows are put in order, or look at their neighbours, before they are ma
 
 
 def aggregation_of(
-    query: BoundPatternQuery, program: MatchProgram | None = None, *, is_pushed: bool = False
+    query: BoundPatternQuery, program: MatchProgram | None = None
 ) -> Aggregation | None:
     """Return how aggregates over every match of a strategy are found; None where there are none.
 
     ``program`` is what the query was compiled to; None where its matches are made in any case.
-    ``is_pushed``: over rows that other operators push, not those of a stream or a table.
     """
     outer = query.outer
     if outer is None or outer.group_by is None or query.semantics is Semantics.SQL:
@@ -131,7 +130,7 @@ def aggregation_of(
         program = summed_in_windows(query)
     if program is not None and program.sums is not None:
         code, grain = program.strategy, program.sums.grain
-        lanes = lanes_of(query, program, is_pushed=is_pushed)
+        lanes = lanes_of(query, program)
         if grain is None or code is None:
             return Aggregation("summed", "", "type", lanes=lanes)
         edges = told_edges(code, grain, program.within, query.symbols)

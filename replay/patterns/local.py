@@ -37,8 +37,7 @@ from replay.planning.row_spans import RowSpans
 
 if TYPE_CHECKING:
     from replay.patterns.matcher import Matcher
-    from replay.patterns.summing.choice import Summed
-    from replay.patterns.summing.operator import Totals
+    from replay.patterns.summing.operator import Totals, TrendOperator
 
 IntArray = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -223,7 +222,7 @@ class Replay:
         """Return a new replay of the same stretches, of which all rows are pushed."""
         return Replay(source, program, self._stretches)
 
-    def pushed_into(self, matcher: Matcher | Summed) -> Iterator[None]:
+    def pushed_into(self, matcher: Matcher | TrendOperator) -> Iterator[None]:
         """Push all rows; pause wherever matches may be taken."""
         self._n_faults = lambda: matcher.n_faults
         mark = clock()
@@ -357,7 +356,7 @@ class Replay:
 
 
 def _push(
-    matcher: Matcher | Summed, unit: list[Piece], prepared: list[Prepared], bases: IntArray
+    matcher: Matcher | TrendOperator, unit: list[Piece], prepared: list[Prepared], bases: IntArray
 ) -> Iterator[int]:
     """Push a unit's pieces; yield the rows pushed, wherever matches may be taken."""
     first = bases[[piece.first_block for piece in unit]]
@@ -374,7 +373,7 @@ def _push(
 
 
 def _push_together(
-    matcher: Matcher | Summed,
+    matcher: Matcher | TrendOperator,
     unit: list[Piece],
     prepared: Prepared,
     first: IntArray,

@@ -211,7 +211,9 @@ class RowIntake(ABC):
         """Return rows of a state, checked: compiled loops follow their partitions and lengths."""
         found = take_fields(name, arrays, ROWS)
         rows = Rows(**found)
+        sums = self._program.sums
         n, n_leaves = len(rows.words), len(self._program.across.leaves)
+        n_leaves += 0 if sums is None else len(sums.values)
         expected = {
             "words": (np.uint64, (n,)),
             "times": (np.int64, (n if self._program.within is not None else 0,)),

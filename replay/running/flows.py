@@ -350,7 +350,7 @@ class OperatorFlow:
         """How aggregates over every match of the pattern are found."""
         if self.pattern is None:
             return None
-        return aggregation_of(self.pattern, summed_as_pushed(self.pattern), is_pushed=True)
+        return aggregation_of(self.pattern, summed_as_pushed(self.pattern))
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield what the operator makes of the inner rows, asking for no more than it needs."""

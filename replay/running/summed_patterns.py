@@ -11,7 +11,7 @@ from replay.language.bound import BoundPatternQuery
 from replay.operators.packing import State
 from replay.patterns.program import MatchProgram
 from replay.patterns.summing.answer import answer_sums
-from replay.patterns.summing.choice import new_summing_as_pushed
+from replay.patterns.summing.choice import new_summing
 
 
 class PatternSums:
@@ -21,7 +21,7 @@ class PatternSums:
 
     def __init__(self, query: BoundPatternQuery, program: MatchProgram, schema: pa.Schema) -> None:
         self._query, self._program, self._of_rows = query, program, schema
-        self._operator = new_summing_as_pushed(program)
+        self._operator = new_summing(program)
         self._n_rows = 0
         self._faults = Faults()
         self.schema = self._answer().schema
@@ -53,7 +53,7 @@ class PatternSums:
         return answer_sums(self._query, summing, totals, self._of_rows, self._faults)
 
     def state(self) -> State:
-        """Return what is known: a few numbers for each partition."""
+        """Return what is known: a few numbers for each partition, and rows within WITHIN."""
         return {
             "n_rows": self._n_rows,
             "n_faults": self._faults.count,

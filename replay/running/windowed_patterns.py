@@ -211,6 +211,7 @@ class WindowedSums(_Windowed):
 
     def state(self) -> State:
         """Return what is known and kept of an eager one, which keeps no sums."""
+        assert self._eager
         panes = None if self._at_once is None else self._at_once.state()
         return {**super().state(), "n_faults": self.n_faults, "panes": panes}
 

@@ -8,10 +8,8 @@ from replay.patterns.summing.event_grain import EventTrendOperator
 from replay.patterns.summing.lanes import Lanes, lanes_of
 from replay.patterns.summing.operator import TrendOperator
 
-Summed = TrendOperator
 
-
-def new_summing(program: MatchProgram, n_events: int | None = None) -> Summed:
+def new_summing(program: MatchProgram, n_events: int | None = None) -> TrendOperator:
     """Return what sums over the matches of a program that has ``sums``."""
     assert program.sums is not None
     if program.sums.grain is not None:
@@ -19,9 +17,3 @@ def new_summing(program: MatchProgram, n_events: int | None = None) -> Summed:
     if lanes_of(program.query, program) is Lanes.ENTRIES:
         return EntryTrendOperator(program, n_events)
     return TrendOperator(program, n_events)
-
-
-def new_summing_as_pushed(program: MatchProgram) -> TrendOperator:
-    """Return what sums over the matches of rows that are pushed, and gives its state."""
-    assert program.sums is not None
-    return TrendOperator(program) if program.sums.grain is None else EventTrendOperator(program)

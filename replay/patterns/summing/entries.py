@@ -13,15 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.limits import check_limits
+from replay.operators.packing import State
 from replay.patterns.partitions import evaluate_grouped
 from replay.patterns.prepared import Prepared
 from replay.patterns.program import MatchProgram
-from replay.patterns.row_intake import seqs_of_stretches
+from replay.patterns.row_intake import ROWS, Arrays, fields_of, seqs_of_stretches
 from replay.patterns.search import Rows
 from replay.patterns.strategies.run_kernels import CONTIGUOUS
 from replay.patterns.strategies.searches import SEMANTICS
 from replay.patterns.summing import entry_kernels, kernels
-from replay.patterns.summing.operator import TrendOperator
+from replay.patterns.summing.operator import Totals, TrendOperator
 from replay.patterns.trends.machine import Op, Steps, Sums, joinable, steps_of
 
 IntArray = npt.NDArray[np.int64]
@@ -44,6 +45,7 @@ class EntryTrendOperator(TrendOperator):
     """
 
     kind = "sums over matches by entry"
+    numbers = (*TrendOperator.numbers, "_newest", "_summed_to")
     _numbered: tuple[str, ...] = ("_totals", "_cells", "_suffix", "_front")
 
     def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
@@ -57,6 +59,9 @@ class EntryTrendOperator(TrendOperator):
         self._summed_to = -1
         self._begins: Bools = np.empty(0, np.bool_)
         self._has_slots: Bools = np.empty(0, np.bool_)
+        self._have_matrices()
+
+    def _have_matrices(self) -> None:
         n_states = self._code.n_states
         self._cells = self._new_cells(n_states**2)
         self._suffix = self._new_cells(n_states**2)
@@ -136,6 +141,11 @@ class EntryTrendOperator(TrendOperator):
     # -----------------------------------------------------------------------------------------
     # Sums
 
+    def totals(self) -> Totals:
+        """Return what is known of each partition that has a match; without partitions of all."""
+        self._take_waiting()
+        return super().totals()
+
     def _sum(self, rows: Rows, parts: IntArray) -> None:
         """Add the matches of rows that were not summed yet; those of one of ``parts`` go together.
 
@@ -199,6 +209,24 @@ class EntryTrendOperator(TrendOperator):
         self._begins = np.array([is_begin[begin:end].any() for begin, end in own], np.bool_)
         self._has_slots = np.array([is_slot[begin:end].any() for begin, end in own], np.bool_)
         return program
+
+    # -----------------------------------------------------------------------------------------
+    # State
+
+    def state(self) -> State:
+        """Return all that is known, for `take_over`; see ``Operator.state``."""
+        self._take_waiting()
+        packed = super().state()
+        packed["arrays"] |= {"cells": self._cells[:0]}
+        if self._waiting:
+            packed["arrays"] |= fields_of("rows", Rows.concat(self._waiting), ROWS)
+        return packed
+
+    def _take_cells(self, arrays: Arrays) -> None:
+        """Take over the rows of the window; what is known of them is found again."""
+        self._have_matrices()
+        self._waiting = [self._take_rows("rows", arrays)] if "rows.words" in arrays else []
+        self._n_summed = sum(map(len, self._waiting))
 
 
 def segments_of(rows: Rows, parts: IntArray, summed_to: int) -> tuple[Rows, IntArray]:

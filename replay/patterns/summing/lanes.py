@@ -28,14 +28,12 @@ def lanes_of(
     query: BoundPatternQuery,
     program: MatchProgram,
     *,
-    is_pushed: bool = False,
     goes_out_early: bool = False,
 ) -> Lanes:
     """Return how runs are told apart of a query that is summed.
 
-    ``program`` is what it was compiled to, without its window function. ``is_pushed``: rows come
-    from other operators, and a state may be asked for between them. ``goes_out_early``: so it may
-    of windows, whose sums go out once they are over.
+    ``program`` is what it was compiled to, without its window function. ``goes_out_early``:
+    sums of windows go out once they are over, and a state may be asked for between them.
     """
     sums = program.sums
     assert sums is not None
@@ -48,4 +46,4 @@ def lanes_of(
         return Lanes.ENTRIES if is_joined and not goes_out_early else Lanes.PANES
     if program.within is None:
         return Lanes.ONE
-    return Lanes.ENTRIES if is_joined and not is_pushed else Lanes.STARTS
+    return Lanes.ENTRIES if is_joined else Lanes.STARTS

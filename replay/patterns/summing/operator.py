@@ -137,7 +137,10 @@ class TrendOperator(RowIntake):
     """
 
     kind = "sums over matches"
-    numbers = ("_next_seq", "_n_rows", "_n_faults", "_n_words", "_shift", "_scale")
+    numbers: tuple[str, ...] = (
+        *("_next_seq", "_n_rows", "_n_faults"),
+        *("_n_words", "_shift", "_scale"),
+    )
 
     _numbered: tuple[str, ...] = ("_cells", "_totals")
     """The attributes that hold cells."""

@@ -36,7 +36,7 @@ from replay.patterns.program import MatchProgram, compile_program
 from replay.patterns.strategies import matcher as matcher_module
 from replay.patterns.strategies import searches
 from replay.patterns.summing import entries
-from replay.patterns.summing.choice import Summed, new_summing
+from replay.patterns.summing.choice import new_summing
 from replay.patterns.summing.operator import TrendOperator
 from replay.patterns.trends.algebra import MATCHES
 from tests.helpers import only_compiled
@@ -253,7 +253,7 @@ def counting(bound: BoundPatternQuery) -> MatchProgram:
     return compile_program(replace(bound, outer=COUNT))
 
 
-def total(operator: Summed) -> int:
+def total(operator: TrendOperator) -> int:
     """Return how many matches there are by now, in all partitions."""
     return sum(operator.totals().numbers[MATCHES])  # type: ignore[misc]
 
@@ -290,7 +290,7 @@ def counted(
     cuts: list[int],
     *,
     whole: bool,
-    make: Callable[[MatchProgram], Summed] = new_summing,
+    make: Callable[[MatchProgram], TrendOperator] = new_summing,
 ) -> int:
     """Return the count of a table pushed in parts, each a stretch of its own or all of them one."""
     counter = make(program)
@@ -330,7 +330,7 @@ def test_counts_as_many_as_the_naive_matcher_finds_in_each_stretch() -> None:
 @WRAPS
 @pytest.mark.parametrize("make", LANES)
 def test_lanes_agree_where_numbers_grow_and_windows_move(
-    make: Callable[[MatchProgram], Summed],
+    make: Callable[[MatchProgram], TrendOperator],
 ) -> None:
     # A+ within 80 over 70 + 70 rows, 100 apart: the queue runs empty between, and in each part
     # every set of rows is a match. Then 81 rows that a match of 80 spans all, in three pushes.
@@ -349,9 +349,10 @@ def test_counts_are_exact_where_words_end(n_rows: int) -> None:
 
 
 @WRAPS
-def test_sums_go_on_from_a_state() -> None:
+@pytest.mark.parametrize("make", LANES)
+def test_sums_go_on_from_a_state(make: Callable[[MatchProgram], TrendOperator]) -> None:
     program = counting(asked(plus(A), [Rule("a")], ANY, within=1000))
-    one, other = TrendOperator(program), TrendOperator(program)
+    one, other = make(program), make(program)
     one.push(program.prepare(to_table(letters("a" * 50))), 0)
     other.take_over(one.state())
     other.push(program.prepare(to_table(letters("a" * 50))), 50)
