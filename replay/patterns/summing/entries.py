@@ -235,7 +235,9 @@ def segments_of(rows: Rows, parts: IntArray, summed_to: int) -> tuple[Rows, IntA
     Between these the first row whose ``seq`` is beyond what was summed.
     """
     if parts.min() != parts.max():
-        order = np.argsort(parts, kind="stable")
+        # Numbers of 16 bits are sorted by their digits, many times as fast.
+        is_short = parts.max() < 1 << 16
+        order = np.argsort(parts.astype(np.uint16) if is_short else parts, kind="stable")
         rows, parts = rows.take(order), parts[order]
     group, seq = rows.group, rows.seq
     assert group is not None
