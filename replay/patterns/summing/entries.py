@@ -141,10 +141,10 @@ class EntryTrendOperator(TrendOperator):
     # -----------------------------------------------------------------------------------------
     # Sums
 
-    def totals(self) -> Totals:
+    def totals(self, query: int = 0, sums: Sums | None = None) -> Totals:
         """Return what is known of each partition that has a match; without partitions of all."""
         self._take_waiting()
-        return super().totals()
+        return super().totals(query, sums)
 
     def _sum(self, rows: Rows, parts: IntArray) -> None:
         """Add the matches of rows that were not summed yet; those of one of ``parts`` go together.
