@@ -33,7 +33,8 @@ class RunWriter:
     time
         Name of the time column.
     key
-        Name of the key column, if the stream has one: entries then carry its value, the object.
+        Name of the key column, if the stream has one: entries then carry its value, the object, and
+        derived attributes are differences within it. Runs of these are wrong without.
     least_events
         Data files of fewer events get no run: they are tail, answered from memory.
     fence_entries

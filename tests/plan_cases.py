@@ -85,7 +85,10 @@ def filled(case: Case) -> Iterator[Store]:
         index(stream, case.indexes)
         writers = {
             "runs": RunWriter(case.indexes, "t", key=key),
-            "without keys": RunWriter(case.indexes, "t"),
+            # Differences are those within the key, so what writes them has to know it.
+            "without keys": RunWriter(
+                tuple(name for name in case.indexes if name not in case.settings.derived), "t"
+            ),
             "tail": None,
         }
         for how, rows in case.appends:
