@@ -224,7 +224,12 @@ def cases_together(seed: int) -> tuple[SmallStream, list[str]]:
     source = _windows(choose, clauses, names) if choose.chance(0.3) else "s"
     kinds = ("SKIP TILL ANY", "SKIP TILL ANY", "CONTIGUOUS", "SKIP TILL NEXT")
     clauses.semantics = f"SEMANTICS {choose.pick(kinds)}"
-    conditions = {symbol: [easy(choose, symbol) for _ in range(2)] for symbol in "ABCDX"}
+    plain = ("a > 0", "a <= 3", "x < 1.5", "s = 'a'", "a = 2")
+    is_plain = choose.chance(0.5)
+    conditions = {
+        symbol: [choose.pick(plain) if is_plain else easy(choose, symbol) for _ in range(2)]
+        for symbol in "ABCDX"
+    }
     parts = ("A", "B", "C", "B+", "A?", "(A | C)", "C{1,2}", "(A B)+", "D")
     begin = [choose.pick(parts) for _ in range(2)]
     counted = choose.pick(("COUNT(*)", "COUNT(*), SUM(A.x)", "COUNT(*), MIN(A.a), AVG(B.x)"))

@@ -143,7 +143,7 @@ def _code_group(attribute: Attribute, conditions: dict[Expression, int]) -> Code
     texts: dict[str, int] = {}
     others: dict[Expression, int] = {}
     for condition, bits in conditions.items():
-        text = _text_equalled(condition)
+        text = text_equalled(condition)
         if text is None:
             others[condition] = bits
         else:
@@ -153,7 +153,7 @@ def _code_group(attribute: Attribute, conditions: dict[Expression, int]) -> Code
     return CodeGroup(attribute, equalled, _with_words(others))
 
 
-def _text_equalled(condition: Expression) -> str | None:
+def text_equalled(condition: Expression) -> str | None:
     """Return the text of a condition that an attribute equals it; None if it is another."""
     if not isinstance(condition, Call) or condition.op != "=":
         return None

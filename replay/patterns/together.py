@@ -7,33 +7,46 @@ A-Seq's prefix tree (SIGMOD 2014, section 4.1), and each row is read, tested and
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
 
 from replay.engines.source import EventSource
 from replay.errors import NotSupportedError, QueryError
 from replay.language.bound import (
     Alternate,
+    Attribute,
     BoundPatternQuery,
     Concat,
+    CumulateWindows,
     Exclusion,
     Expression,
     Negation,
     Pattern,
+    PatternWindows,
     Repeat,
     Semantics,
     Symbol,
+    TimeWindows,
+    attributes,
 )
 from replay.patterns.automaton import compile_strategy
 from replay.patterns.config import SYMBOLS_MAX
 from replay.patterns.local import Replay
-from replay.patterns.predicates import plan_masks
+from replay.patterns.predicates import plan_masks, text_equalled, to_bounds
 from replay.patterns.program import MatchProgram
 from replay.patterns.summing.kernels import Program
 from replay.patterns.summing.lanes import Lanes, lanes_of
 from replay.patterns.summing.operator import Totals, TrendOperator
 from replay.patterns.trends.machine import Sums
+
+IntArray = npt.NDArray[np.int64]
 
 SEMANTICS = (Semantics.SKIP_TILL_ANY, Semantics.CONTIGUOUS)
 """Those by which no run goes on otherwise because another query could map the row, too. With SKIP
@@ -42,6 +55,10 @@ TILL NEXT it has to."""
 WORDS_MAX = 512
 """Sets of conditions that rows may satisfy, each of which has its steps: queries that have little
 in common have as many as their own multiplied."""
+
+PANES_MAX = 8
+"""Windows that may hold a row, of queries in them that are one machine: it takes a step for each
+start, where a query by itself changes one product, however many they are."""
 
 Source = Callable[[list[str]], EventSource]
 """Gives events with some columns at least."""
@@ -143,6 +160,43 @@ def _renumbered(pattern: Pattern, numbers: Sequence[int]) -> Pattern:
             return pattern
 
 
+def kind_in_windows(query: BoundPatternQuery, program: MatchProgram) -> Hashable:
+    """Return what queries in windows agree in that can be one; None: this one cannot be.
+
+    ``program`` is what sums over the matches of a window. They are given the same columns of rows,
+    and no condition may have a fault, which would be of one of them alone.
+    """
+    conditions = chain.from_iterable(program.conditions)
+    if lanes_of(query, program) is Lanes.WINDOWS or not _overlap_little(query.windows):
+        return None
+    if None in map(_attribute_of, conditions):
+        return None
+    kind = kind_of(program)
+    return None if kind is None else (query.windows, program.columns, kind)
+
+
+def _overlap_little(windows: PatternWindows | None) -> bool:
+    if isinstance(windows, TimeWindows):
+        return windows.size <= PANES_MAX * windows.slide
+    return isinstance(windows, CumulateWindows)  # each row is in those of one start
+
+
+def _attribute_of(condition: Expression) -> Attribute | None:
+    """Return what a condition compares with a constant; None if it is of another form."""
+    bounds = to_bounds(condition)
+    if bounds is not None:
+        return bounds[0]
+    return next(iter(attributes(condition))) if text_equalled(condition) is not None else None
+
+
+def _joined_in_windows(programs: Sequence[MatchProgram]) -> MatchProgram | None:
+    """Do what `joined` does, unless rows could satisfy too many sets of conditions."""
+    conditions = {one for program in programs for own in program.conditions for one in own}
+    # Comparisons with k constants tell so many values apart at most, and NULL.
+    words = math.prod(2 * k + 2 for k in Counter(map(_attribute_of, conditions)).values())
+    return joined(programs) if words <= WORDS_MAX else None
+
+
 class _TooManyWordsError(Exception):
     """Rows satisfy more sets of conditions than `WORDS_MAX`."""
 
@@ -189,11 +243,27 @@ class _Group:
 
 
 @dataclass(slots=True)
+class InWindows:
+    """Queries in the same windows, summed over the rows that the first of them is given."""
+
+    queries: list[BoundPatternQuery]
+    sums: list[Sums]
+    joined: MatchProgram
+    found: list[list[tuple[IntArray, Totals]]]
+    """By query, start and end of windows, and the sums of each."""
+    n_faults: int = 0
+    is_begun: bool = False
+    is_done: bool = False
+    """Whether everything is found."""
+
+
+@dataclass(slots=True)
 class Together:
     """The queries that are asked at once, as far as they may be summed over in one go."""
 
     _waiting: dict[Hashable, dict[BoundPatternQuery, MatchProgram]] = field(default_factory=dict)
     _groups: dict[tuple[Hashable, BoundPatternQuery], _Group] = field(default_factory=dict)
+    _in_windows: dict[tuple[Hashable, BoundPatternQuery], InWindows] = field(default_factory=dict)
 
     def enter(self, of: Hashable, program: MatchProgram) -> None:
         """Take note of a query that reads all rows of a stream; ``of`` tells streams apart."""
@@ -207,7 +277,10 @@ class Together:
         ``source`` gives the stream's events, ``replay`` is what would find the sums alone.
         """
         program = replay.program
-        self._group(self._waiting.pop((of, kind_of(program)), {}), of)
+        waiting = self._waiting.pop((of, kind_of(program)), {})
+        for some, one in _in_groups(list(waiting.values()), joined):
+            new = _Group(some, one)
+            self._groups |= {(of, member.query): new for member in some}
         group = self._groups.get((of, program.query))
         if group is None:
             return None
@@ -217,16 +290,40 @@ class Together:
         replay.n_blocks, replay.n_rows = ran.n_blocks, ran.n_rows
         return group.found[program.query]
 
-    def _group(self, programs: dict[BoundPatternQuery, MatchProgram], of: Hashable) -> None:
-        """Put programs of one kind into groups that are not larger than they are alone."""
-        left = [list(programs.values())]
-        while left:
-            some = left.pop()
-            if len(some) < 2:
-                continue
-            program = joined(some)
-            if program is None:
-                left += [some[: len(some) // 2], some[len(some) // 2 :]]
-                continue
-            group = _Group(some, program)
-            self._groups |= {(of, one.query): group for one in some}
+    def enter_windows(
+        self, of: Hashable, query: BoundPatternQuery, program: MatchProgram
+    ) -> Callable[[], InWindows | None]:
+        """Take note of a query in windows, as `enter` does.
+
+        Returns what gives it with others, once all have been noted; None: it is to be asked alone.
+        """
+        kind = kind_in_windows(query, program)
+        if kind is not None and (of, query) not in self._in_windows:
+            self._waiting.setdefault((of, kind), {})[query] = program
+        return partial(self._windows, of, kind, query)
+
+    def _windows(self, of: Hashable, kind: Hashable, query: BoundPatternQuery) -> InWindows | None:
+        waiting = self._waiting.pop((of, kind), {})
+        queries = {id(program): query for query, program in waiting.items()}
+        for some, one in _in_groups(list(waiting.values()), _joined_in_windows):
+            own = [queries[id(program)] for program in some]
+            sums = [program.sums for program in some if program.sums is not None]
+            group = InWindows(own, sums, one, [[] for _ in own])
+            self._in_windows |= {(of, member): group for member in own}
+        return self._in_windows.get((of, query))
+
+
+def _in_groups(
+    programs: list[MatchProgram], join: Callable[[list[MatchProgram]], MatchProgram | None]
+) -> Iterator[tuple[list[MatchProgram], MatchProgram]]:
+    """Yield groups of programs of one kind, each with one program that is not larger than they."""
+    left = [programs]
+    while left:
+        some = left.pop()
+        if len(some) < 2:
+            continue
+        program = join(some)
+        if program is None:
+            left += [some[: len(some) // 2], some[len(some) // 2 :]]
+        else:
+            yield some, program

@@ -105,8 +105,7 @@ class OurQuestion:
 
     def enter(self, catalog: Catalog) -> None:
         """Have it take part in what is done for several queries in one go, see `Shared`."""
-        parsed = parse(self.asked.sql)
-        if isinstance(parsed, PatternQuery) and parsed.windows is None:
+        if isinstance(parse(self.asked.sql), PatternQuery):
             self.run(catalog)
 
     def explained(self, catalog: Catalog, seconds: float) -> AnyPlan:

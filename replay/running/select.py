@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -63,6 +63,7 @@ from replay.running.statement import STATEMENTS_CACHED, Statement, to_statement
 from replay.running.steps import (
     BELOW,
     Chain,
+    Enter,
     IntegerCheck,
     aggregating,
     allowed_to_tell,
@@ -165,13 +166,19 @@ class Opener:
         if snapshot is None:
             stream = StreamRelation(query.stream, (), query.time)
             inner = self._read_table(stream, Reading(columns, time=query.time))
-            return _over("MATCH_RECOGNIZE in windows", inner, matching(query), query)
+            operators = matching(query, enter=self._enter(query.stream))
+            return _over("MATCH_RECOGNIZE in windows", inner, operators, query)
         statistics = statistics_of(snapshot)
         plan = _planned_pattern(query, statistics, self.requested, statistics.parameters)
-        operators = matching(query, first=snapshot.t_min)
+        enter = self._enter(snapshot) if plan.kind is PlanKind.FULL else None
+        operators = matching(query, first=snapshot.t_min, enter=enter)
         reading = Reading(columns, time=query.time)
         source = self.catalog.source(snapshot)
         return ClassFlow(snapshot, source, statistics, plan, reading, Chain(operators))
+
+    def _enter(self, of: Hashable) -> Enter | None:
+        shared = self.catalog.shared
+        return None if shared is None else partial(shared.together.enter_windows, of)
 
     def _open_filter(self, stream: StreamRelation, outer: Outer) -> Flow:
         """Return the events of a stream that pass a WHERE, projected, ordered and cut."""

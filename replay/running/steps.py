@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -44,12 +44,18 @@ from replay.operators.outer_pieces import (
     ToldOperator,
 )
 from replay.operators.packing import State
-from replay.patterns.program import summed_as_pushed, summed_in_windows
+from replay.patterns.program import MatchProgram, summed_as_pushed, summed_in_windows
 from replay.running.online_query import OnlineQuery
 from replay.running.scalars import scalar_queries
 from replay.running.statement import Statement, to_statement
 
+if TYPE_CHECKING:
+    from replay.patterns.together import InWindows
+
 _BORDERS = (WINDOW_START, WINDOW_END)
+
+Enter = Callable[[BoundPatternQuery, MatchProgram], "Callable[[], InWindows | None]"]
+"""See `Together.enter_windows`."""
 
 
 def operators_of(
@@ -133,10 +139,13 @@ def _rest_in_order(what: WindowAggregation) -> Outer:
     return without_order(what.rest, (*borders, *what.key_names))
 
 
-def matching(query: BoundPatternQuery, *, first: int | None = None) -> list[Operator]:
+def matching(
+    query: BoundPatternQuery, *, first: int | None = None, enter: Enter | None = None
+) -> list[Operator]:
     """Return the operators of a row pattern and of the outer query around it.
 
-    ``first`` is the time of the stream's first event, where it is known.
+    ``first`` is the time of the stream's first event, where it is known; ``enter`` takes note of
+    sums in windows, which may then be found with those of other queries.
 
     Raises a NotSupportedError for subqueries in MEASURES that have no value yet: online.
     """
@@ -145,7 +154,8 @@ def matching(query: BoundPatternQuery, *, first: int | None = None) -> list[Oper
     if summed is not None:
         from replay.running.windowed_patterns import WindowedSums  # nor these
 
-        make = partial(WindowedSums, query, summed, first=first)
+        together = None if enter is None else enter(query, summed)
+        make = partial(WindowedSums, query, summed, first=first, together=together)
         return [Late(make, is_told=False)]
     pushed = summed_as_pushed(query)
     if pushed is not None:

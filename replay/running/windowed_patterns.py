@@ -6,7 +6,7 @@ The outer query around it groups by window online: a group goes out once no wind
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -40,6 +40,7 @@ from replay.patterns.summing.kernels import Windows
 from replay.patterns.summing.lanes import Lanes, lanes_of
 from replay.patterns.summing.operator import Totals
 from replay.patterns.summing.panes import PaneTrendOperator
+from replay.patterns.together import InWindows
 from replay.patterns.windows import matched_in_windows
 from replay.planning.ascending import count_on
 from replay.planning.block_ranges import all_blocks
@@ -154,7 +155,8 @@ class WindowedSums(_Windowed):
 
     What is known of a window is a few numbers. They are kept until the end of the input, or as an
     ``eager`` one until no window to come is of the same group. Where runs are told apart by panes,
-    rows are summed as they come, and only their times are kept.
+    rows are summed as they come, and only their times are kept: with ``together`` the first of the
+    queries that it gives does so for all, and the others are told.
     """
 
     is_done = False
@@ -167,6 +169,7 @@ class WindowedSums(_Windowed):
         *,
         first: int | None = None,
         eager: bool = False,
+        together: Callable[[], InWindows | None] | None = None,
     ) -> None:
         told_by = grouped_by_window(query.outer) if eager else (0, 1)
         super().__init__(query, schema, first=first, told_by=told_by)
@@ -180,10 +183,20 @@ class WindowedSums(_Windowed):
         self._faults = Faults()
         self._of_rows = self._rows.schema
         self._at_once: PaneTrendOperator | EntryWindowOperator | None = None
+        self._together: InWindows | None = None
+        self._summed = program
         lanes = lanes_of(query, program, goes_out_early=eager)
         if lanes is not Lanes.WINDOWS and self._windows.closes_in_order:
-            is_paned = lanes is Lanes.PANES
-            self._at_once = PaneTrendOperator(program) if is_paned else EntryWindowOperator(program)
+            with_others = None if together is None else together()
+            if with_others is not None and with_others.is_begun == with_others.is_done:
+                self._together = with_others
+                with_others.is_begun = True
+                self._summed = with_others.joined
+                self._at_once = PaneTrendOperator(self._summed, with_others.sums)
+            elif lanes is Lanes.PANES:
+                self._at_once = PaneTrendOperator(program)
+            else:
+                self._at_once = EntryWindowOperator(program)
             self._columns = [query.time]
             self._rows = self._rows.select(self._columns)
         self.schema = self._answer().schema
@@ -192,10 +205,19 @@ class WindowedSums(_Windowed):
     def n_faults(self) -> int:
         """Faults of rows so far."""
         at_once = 0 if self._at_once is None else self._at_once.n_faults
+        if self._is_told and self._together is not None:
+            at_once = self._together.n_faults
         return self._n_faults + at_once + self._faults.count
+
+    @property
+    def _is_told(self) -> bool:
+        """Whether everything was found with other queries."""
+        return self._together is not None and self._together.is_done
 
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Take the next rows; yield the groups that are over, if they are wanted before the end."""
+        if self._is_told:
+            return iter(())
         reached = self._take(table)
         return iter(()) if reached is None else self._told(reached, table)
 
@@ -205,7 +227,13 @@ class WindowedSums(_Windowed):
 
     def finish(self) -> Iterator[pa.Table]:
         """Yield the answer, as far as it is not yet told."""
-        self._sum(None, self._of_rows.empty_table())
+        if not self._is_told:
+            self._sum(None, self._of_rows.empty_table())
+        if self._together is not None and self._at_once is not None:
+            if not self._is_told:
+                self._together.n_faults = self._at_once.n_faults
+                self._together.is_done = True
+            self._found = self._together.found[self._together.queries.index(self._query)]
         if self._found or not self._eager:
             yield self._answer()
 
@@ -238,7 +266,7 @@ class WindowedSums(_Windowed):
             if window.seqs != self._latest[0]:
                 self._latest = window.seqs, self._sums_of(window.rows)
             found = self._latest[1]
-            self._keep(np.full((len(found), 2), (window.start, window.end)), found)
+            _keep(self._found, np.full((len(found), 2), (window.start, window.end)), found)
 
     def _sum_at_once(
         self,
@@ -252,24 +280,22 @@ class WindowedSums(_Windowed):
         panes, is_inside = self._windows.panes_of(times)
         if not is_inside.all():
             table, times, panes = table.filter(is_inside), times[is_inside], panes[is_inside]
-        rows = table.select(list(self._program.columns)).unify_dictionaries()
-        prepared = self._program.prepare(rows)
+        rows = table.select(list(self._summed.columns)).unify_dictionaries()
+        prepared = self._summed.prepare(rows)
         if isinstance(operator, EntryWindowOperator):
             oldest = self._windows.oldest_needed
-            numbers, found = operator.sum(prepared, times, bounds, oldest)
+            by_query = [operator.sum(prepared, times, bounds, oldest)]
         else:
             windows = Windows(
                 starts=bounds[:, 0],
                 coming=self._windows.starts_behind(bounds),
                 rows=np.searchsorted(times, bounds[:, 1]),
             )
-            numbers, found = operator.sum(prepared, panes, windows)
-        self._keep(bounds[numbers], found)
+            by_query = operator.sum(prepared, panes, windows)
+        of_each = [self._found] if self._together is None else self._together.found
+        for kept, (numbers, found) in zip(of_each, by_query, strict=True):
+            _keep(kept, bounds[numbers], found)
         self._forget_rows()
-
-    def _keep(self, bounds: IntArray, found: Totals) -> None:
-        if len(found):
-            self._found.append((bounds, found))
 
     def _sums_of(self, rows: pa.Table) -> Totals:
         source = self._source_of(rows)
@@ -286,6 +312,11 @@ class WindowedSums(_Windowed):
         totals = Totals.joined([totals for _, totals in found])
         windows = np.concatenate([np.empty((0, 2), np.int64), *(bounds for bounds, _ in found)])
         return answer_sums(self._query, summing, totals, self._of_rows, self._faults, windows)
+
+
+def _keep(kept: list[tuple[IntArray, Totals]], bounds: IntArray, found: Totals) -> None:
+    if len(found):
+        kept.append((bounds, found))
 
 
 class _Matched(NamedTuple):

@@ -443,6 +443,7 @@ class Found(NamedTuple):
     numbers: Words
     group: IntArray
     window: IntArray
+    query: IntArray
 
 
 # Fields of `at` of `sum_panes`, which says how far it is and lets it go on where it stopped.
@@ -465,14 +466,14 @@ _WIDE = np.uint64(1 << 62)
 
 
 @njit(_nrt=False)
-def _end_lanes(before, at, listed, n_states, heads, tails, following, born, free, cells):  # type: ignore[no-untyped-def]  # fmt: skip
+def _end_lanes(before, at, listed, width, heads, tails, following, born, free, cells):  # type: ignore[no-untyped-def]  # fmt: skip
     """Set lanes free that began before a time, and list the partitions that have others."""
     kept = 0
     for i in range(at[N_LISTED]):
         group = listed[i]
         lane = heads[group]
         while lane >= 0 and born[lane] < before:
-            for cell in range(lane * n_states, (lane + 1) * n_states):
+            for cell in range(lane * width, (lane + 1) * width):
                 for w in range(cells.shape[1]):
                     cells[cell, w] = _NONE
             lane = end_first_lane(group, heads, tails, following, free)
@@ -483,30 +484,32 @@ def _end_lanes(before, at, listed, n_states, heads, tails, following, born, free
 
 
 @njit(_nrt=False)
-def _sum_window(at, listed, n_states, heads, following, cells, found, fields):  # type: ignore[no-untyped-def]  # fmt: skip
+def _sum_window(at, listed, n_states, n_queries, heads, following, cells, found, fields):  # type: ignore[no-untyped-def]  # fmt: skip
     """Add up the matches of all lanes of each partition that has some; returns a status."""
     n, top = at[N_FOUND], fields.words[0] - 1
-    if n + at[N_LISTED] > found.group.size:
+    if n + at[N_LISTED] * n_queries > found.group.size:
         return STATUS_FOUND
     for i in range(at[N_LISTED]):
         group = listed[i]
-        for w in range(cells.shape[1]):
-            found.numbers[n, w] = _NONE
-        lane = heads[group]
-        while lane >= 0:
-            merge(found.numbers, n, cells, lane * n_states, fields)
-            if found.numbers[n, top] >= _WIDE:
-                return STATUS_WIDE
-            lane = following[lane]
-        if not is_none(found.numbers, n, 0, fields.words[0]):
-            found.group[n], found.window[n] = group, at[AT_WINDOW]
-            n += 1
+        for query in range(n_queries):
+            for w in range(cells.shape[1]):
+                found.numbers[n, w] = _NONE
+            lane = heads[group]
+            while lane >= 0:
+                total = lane * (n_states + n_queries) + n_states + query
+                merge(found.numbers, n, cells, total, fields)
+                if found.numbers[n, top] >= _WIDE:
+                    return STATUS_WIDE
+                lane = following[lane]
+            if not is_none(found.numbers, n, 0, fields.words[0]):
+                found.group[n], found.window[n], found.query[n] = group, at[AT_WINDOW], query
+                n += 1
     at[N_FOUND] = n
     return STATUS_DONE
 
 
 @njit(_nrt=False)
-def _count_in_lanes(code, lane, until, n_states, cells, following, n_words, program):  # type: ignore[no-untyped-def]  # fmt: skip
+def _count_in_lanes(code, lane, until, n_states, width, cells, following, n_words, program):  # type: ignore[no-untyped-def]  # fmt: skip
     """Do `_count` in lanes that follow each other, by steps without slots that begin no run.
 
     A step is taken in all of them before the next one, as lanes know nothing of each other.
@@ -514,10 +517,10 @@ def _count_in_lanes(code, lane, until, n_states, cells, following, n_words, prog
     is_full = False
     for k in range(program.begins[code], program.ends[code]):
         op, a, b = program.steps[k]
-        into = 0 if op == _OP_MATCH else a
+        into = n_states + a if op == _OP_MATCH else a
         at = lane
         while at != until:
-            base = at * n_states
+            base = at * width
             if op == _OP_CLEAR:
                 for w in range(n_words):
                     cells[base + into, w] = _NONE
@@ -542,28 +545,31 @@ def _has_slots(code, program):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
-def sum_panes(at, n_states, panes, begins, windows, listed, heads, tails, following, born, free, cells, slots, found, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def sum_panes(at, n_states, n_queries, panes, begins, windows, listed, heads, tails, following, born, free, cells, slots, found, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum in windows that overlap: runs that began in one pane have a lane.
 
     ``panes`` has by row the last start of a window until then, ``begins`` by code whether runs
     begin; ``listed`` are the partitions that have lanes. A row of code c takes the steps ``2 c`` in
-    lanes of other panes, and ``2 c + 1`` in that of its own. The matches of a lane stand in the
-    cell of its state 0, in which no run is. Returns a status; ``windows``, ``found``, ``fields``,
+    lanes of other panes, and ``2 c + 1`` in that of its own. The matches of each query in a lane
+    stand behind the cells of its states. Returns a status; ``windows``, ``found``, ``fields``,
     ``rows`` and ``program`` are plain tuples of the fields of the classes named so.
     """
     windows, found = Windows(*windows), Found(*found)
     fields, rows, program = Fields(*fields), Rows(*rows), Program(*program)
     is_counted = fields.kind.size == 1
+    width = n_states + n_queries
     while True:
         row = at[AT_ROW]
         while at[AT_WINDOW] < windows.rows.size and windows.rows[at[AT_WINDOW]] <= row:
             window = at[AT_WINDOW]
             start, coming = windows.starts[window], windows.coming[window]
-            _end_lanes(start, at, listed, n_states, heads, tails, following, born, free, cells)
-            status = _sum_window(at, listed, n_states, heads, following, cells, found, fields)
+            _end_lanes(start, at, listed, width, heads, tails, following, born, free, cells)
+            status = _sum_window(
+                at, listed, n_states, n_queries, heads, following, cells, found, fields
+            )
             if status != STATUS_DONE:
                 return status
-            _end_lanes(coming, at, listed, n_states, heads, tails, following, born, free, cells)
+            _end_lanes(coming, at, listed, width, heads, tails, following, born, free, cells)
             at[AT_WINDOW] += 1
         if row == rows.code.size:
             return STATUS_DONE
@@ -579,12 +585,13 @@ def sum_panes(at, n_states, panes, begins, windows, listed, heads, tails, follow
         if is_counted and not _has_slots(older, program):
             n_words = fields.words[0]
             is_full = _count_in_lanes(
-                older, lane, newest, n_states, cells, following, n_words, program
+                older, lane, newest, n_states, width, cells, following, n_words, program
             )
         elif program.begins[older] < program.ends[older]:
             while lane != newest:
-                base = lane * n_states
-                full = see(older, base, row, base, cells, slots, cells, fields, rows, program)
+                base = lane * width
+                total = base + n_states
+                full = see(older, base, row, total, cells, slots, cells, fields, rows, program)
                 is_full = is_full or full
                 lane = following[lane]
         if is_new:
@@ -593,8 +600,9 @@ def sum_panes(at, n_states, panes, begins, windows, listed, heads, tails, follow
                 at[N_LISTED] += 1
             newest = begin_lane(group, pane, heads, tails, following, born, free)
         if newest >= 0 and program.begins[own] < program.ends[own]:
-            base = newest * n_states
-            full = see(own, base, row, base, cells, slots, cells, fields, rows, program)
+            base = newest * width
+            total = base + n_states
+            full = see(own, base, row, total, cells, slots, cells, fields, rows, program)
             is_full = is_full or full
         at[AT_ROW] += 1
         if is_full:

@@ -181,6 +181,11 @@ class TrendOperator(RowIntake):
         """How many partitions there is room for."""
         return len(self._totals) // self._code.n_queries
 
+    @property
+    def _lane_width(self) -> int:
+        """Cells of a lane."""
+        return self._code.n_states
+
     def _new_cells(self, n: int) -> Words:
         return np.zeros((n, self._layout.width), np.uint64)
 
@@ -354,7 +359,7 @@ class TrendOperator(RowIntake):
 
     def _have_lanes(self, n_more: int) -> None:
         """Have cells for so many more lanes."""
-        more = self._new_cells(n_more * self._code.n_states)
+        more = self._new_cells(n_more * self._lane_width)
         self._cells = np.concatenate([self._cells, more])
 
     # -----------------------------------------------------------------------------------------
@@ -543,7 +548,7 @@ class TrendOperator(RowIntake):
 
     def _take_cells(self, arrays: Arrays) -> None:
         """Take over what tells which runs a cell is of, checked."""
-        if len(arrays["cells"]) != self._n_lanes * self._code.n_states:
+        if len(arrays["cells"]) != self._n_lanes * self._lane_width:
             raise ValueError("the sums of the state are of other lengths or types")
 
 

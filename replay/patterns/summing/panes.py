@@ -7,6 +7,8 @@ and when a window ends, its sum is that of the lanes since its start.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,7 +19,7 @@ from replay.patterns.row_intake import KNOWN_MIN, Arrays
 from replay.patterns.search import Rows
 from replay.patterns.summing import kernels
 from replay.patterns.summing.operator import Totals, TrendOperator
-from replay.patterns.trends.machine import Op, Steps, steps_of
+from replay.patterns.trends.machine import Op, Steps, Sums, steps_of
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -36,8 +38,10 @@ class PaneTrendOperator(TrendOperator):
     kind = "sums over matches by pane"
     _numbered = ("_cells", "_totals", "_found")
 
-    def __init__(self, program: MatchProgram) -> None:
+    def __init__(self, program: MatchProgram, sums: Sequence[Sums] = ()) -> None:
+        """Sum over what a program says, which may be that of several queries of some ``sums``."""
         super().__init__(program)
+        self._of_queries = tuple(sums) or (self._sums,)
         self._begins = np.empty(0, np.bool_)
         self._found = self._new_cells(0)
         # Windows may be over before the first row comes.
@@ -47,10 +51,14 @@ class PaneTrendOperator(TrendOperator):
     def _tells_starts(self) -> bool:
         return True
 
+    @property
+    def _lane_width(self) -> int:
+        return self._code.n_states + self._code.n_queries
+
     def sum(
         self, prepared: Prepared, panes: IntArray, windows: kernels.Windows
-    ) -> tuple[IntArray, Totals]:
-        """Take the next rows; return sums of windows that are over, and the number of each.
+    ) -> list[tuple[IntArray, Totals]]:
+        """Take the next rows; by query, return sums of windows that are over and their numbers.
 
         ``panes`` has of each row the last start of a window until its time; each row is in one.
         """
@@ -62,24 +70,25 @@ class PaneTrendOperator(TrendOperator):
 
     def _sum(
         self, rows: Rows, panes: IntArray, windows: kernels.Windows
-    ) -> tuple[IntArray, Totals]:
+    ) -> list[tuple[IntArray, Totals]]:
         assert rows.group is not None
         self._make_room(int(rows.group.max(initial=-1)) + 1)
         none = np.zeros(0, np.int64)
         seen = kernels.Rows(self._codes_of(rows), rows.group, none, *self._operands_of(rows))
-        lanes, n_states = self._lanes, self._code.n_states
+        lanes, n_states, n_queries = self._lanes, self._code.n_states, self._code.n_queries
         has_lanes = np.flatnonzero(lanes.heads >= 0)
         listed = np.concatenate([has_lanes, np.zeros(len(lanes.heads) - len(has_lanes), np.int64)])
         at = np.zeros(kernels.AT_SIZE, np.int64)
         at[kernels.N_LISTED] = len(has_lanes)
-        self._found = self._new_cells(max(_FOUND_MIN, len(windows.starts)))
-        group, window = (np.zeros(len(self._found), np.int64) for _ in range(2))
+        self._found = self._new_cells(max(_FOUND_MIN, len(windows.starts) * n_queries))
+        of_found = np.zeros((3, len(self._found)), np.int64)
         while True:
             check_limits()
             status = kernels.sum_panes(
-                at, n_states, panes, self._begins, tuple(windows), listed, *lanes.arrays(),
-                self._cells, self._new_cells(self._n_slots), (self._found, group, window),
-                tuple(self._fields()), tuple(seen), self._program_of_codes,
+                at, n_states, n_queries, panes, self._begins, tuple(windows), listed,
+                *lanes.arrays(), self._cells, self._new_cells(self._n_slots),
+                (self._found, *of_found), tuple(self._fields()), tuple(seen),
+                self._program_of_codes,
             )  # fmt: skip
             if status == kernels.STATUS_DONE:
                 break
@@ -88,14 +97,19 @@ class PaneTrendOperator(TrendOperator):
             elif status == kernels.STATUS_WIDE:
                 self._more_words()
             else:
-                n_more = max(len(self._found), int(at[kernels.N_LISTED]))
+                n_more = max(len(self._found), int(at[kernels.N_LISTED]) * n_queries)
                 self._found = np.concatenate([self._found, self._new_cells(n_more)])
-                more = np.zeros(n_more, np.int64)
-                group, window = np.concatenate([group, more]), np.concatenate([window, more])
+                more = np.zeros((3, n_more), np.int64)
+                of_found = np.concatenate([of_found, more], axis=1)
         keys = list(self._partitions.to_snapshot()[0]) if self._program.partition_by else [()]
         n = int(at[kernels.N_FOUND])
-        totals = self._to_totals([keys[place] for place in group[:n].tolist()], self._found[:n])
-        return window[:n], totals
+        group, window, query = of_found[:, :n]
+        found = []
+        for number, sums in enumerate(self._of_queries):
+            own = np.flatnonzero(query == number)
+            of_own = [keys[place] for place in group[own].tolist()]
+            found.append((window[own], self._to_totals(of_own, self._found[own], sums)))
+        return found
 
     def _take_cells(self, arrays: Arrays) -> None:
         super()._take_cells(arrays)

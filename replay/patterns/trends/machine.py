@@ -475,10 +475,10 @@ def _state_kept(code: StrategyCode, state: int, word: int) -> int:
     """Return the state of runs that leave a row unmapped; -1 if they may not or can do no more."""
     if code.semantics is Semantics.CONTIGUOUS:
         return -1
-    ways = code.step[state] >= 0
-    leads = any(word >> symbol & 1 for symbol in np.flatnonzero(ways).tolist())
-    if code.semantics is Semantics.SKIP_TILL_NEXT and leads:
-        return -1
+    if code.semantics is Semantics.SKIP_TILL_NEXT:
+        ways = np.flatnonzero(code.step[state] >= 0).tolist()
+        if any(word >> symbol & 1 for symbol in ways):
+            return -1
     for place, symbol in enumerate(code.negated):
         if word >> symbol & 1:
             state = int(code.skip[state, place])

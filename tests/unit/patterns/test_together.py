@@ -121,6 +121,38 @@ def test_queries_whose_rows_tell_too_many_symbols_apart_are_asked_alone(
     assert prepared == [3, 2, 3, 2]
 
 
+IN_WINDOWS = tuple(
+    sql.replace("FROM s", "FROM TABLE(HOP(TABLE s, DESCRIPTOR(t), 2, 4))")
+    .replace("(ORDER BY", "(PARTITION BY window_start ORDER BY")
+    .replace("SELECT", "SELECT window_start AS w,")
+    + " GROUP BY window_start"
+    for sql in SQLS
+)
+"""Windows have VB from -2 on, VBVB from 0, VBCC from 2, CCDB from 4, DBV from 6, V from 8."""
+
+
+def test_windows_are_summed_once_for_all(prepared: list[int]) -> None:
+    results = replay.query_many({"s": TABLE}, IN_WINDOWS)
+    assert [result.table.to_pylist() for result in results] == [
+        [{"w": -2, "n": 1}, {"w": 0, "n": 3}, {"w": 2, "n": 1}],
+        [{"w": 2, "n": 2}],
+        [{"w": -2, "n": 1}, {"w": 0, "n": 4}, {"w": 2, "n": 1}],
+    ]
+    assert set(prepared) == {3}
+
+
+def test_windows_with_many_sets_of_conditions_are_summed_alone(
+    prepared: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = [replay.query({"s": TABLE}, sql).table for sql in IN_WINDOWS]
+    prepared.clear()
+    monkeypatch.setattr(together, "WORDS_MAX", 5)
+    found = replay.query_many({"s": TABLE}, IN_WINDOWS)
+    assert [result.table for result in found] == expected
+    assert 3 in prepared  # the query of three symbols itself
+    assert 2 in prepared
+
+
 def test_a_fault_is_told_of_the_query_that_has_it(prepared: list[int]) -> None:
     faulty = text_of("A B", A="k = 'V'", B="10 / x > 4")
     results = replay.query_many({"s": TABLE}, [SQLS[0], faulty])
