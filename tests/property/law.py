@@ -56,8 +56,11 @@ def outcome(store: Store, sql: str, plan: str) -> tuple[Rows | str, Any]:
 
 def assert_plans_agree(
     store: Store, sql: str, plans: Iterable[str], *, expected: Rows | str | None = None
-) -> None:
-    """Hold the full replay to what is expected, and every plan that applies to the full replay."""
+) -> tuple[Rows | str, dict[str, Any]]:
+    """Hold the full replay to what is expected, and every plan that applies to the full replay.
+
+    Return the answer of the full replay, and what happened by each of these plans.
+    """
     try:
         full, _ = outcome(store, sql, "full")
     except LimitExceededError:
@@ -67,6 +70,7 @@ def assert_plans_agree(
         assert isinstance(full, str)
     else:
         assert expected is None or full == expected
+    by_plan: dict[str, Any] = {}
     for plan in plans:
         try:
             found, actual = outcome(store, sql, plan)
@@ -74,9 +78,11 @@ def assert_plans_agree(
             assert plan != "auto"
             continue
         assert found == full, plan
+        by_plan[plan] = actual
         if actual is not None:
             skips = actual.blocks_read < actual.blocks_total
             # With the same blocks read, only rows left out by their key make a difference.
             leaves_out = not skips and actual.rows_replayed < actual.rows_total
             how = "skips" if skips else "leaves rows out" if leaves_out else "reads all"
             event(f"{plan.partition('=')[0]}: {how}")
+    return full, by_plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import replay
@@ -12,6 +12,7 @@ from replay.errors import SkipError
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.pattern_cases import pattern_case
+from tests.property.law import SLOW
 from tests.strategies import SEEDS, SmallStream
 
 BLOCK = 8
@@ -80,9 +81,7 @@ def of_any_constructs(seed: int) -> tuple[SmallStream, str, tuple[str, ...]]:
     | rare_in_every_block().map(lambda case: (*case, ("a", "s"))),
     requested=st.sampled_from(["auto", "auto", "all", "indexes=A", "indexes=B"]),
 )
-@settings(
-    max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@SLOW
 def test_explaining_takes_the_steps_of_the_query(
     asked: tuple[SmallStream, str, tuple[str, ...]], requested: str
 ) -> None:

@@ -161,7 +161,7 @@ def lookup_of_damaged(
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_corrupt_byte_in_a_run_changes_no_answer(
     sound_run: tuple[Path, list[Piece], bytes], data: st.DataObject
 ) -> None:

@@ -257,7 +257,7 @@ def _cut(sizes: list[int], n: int) -> list[int]:
 
 
 @given(cases(st.one_of(queries(), strategy_queries())))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_every_row_that_decides_over_a_match_is_replayed_with_it(case):
     query, statistics, plan = case
     if plan.required.rows_min == 0:

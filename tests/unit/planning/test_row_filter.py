@@ -126,7 +126,7 @@ SHARES = st.lists(st.floats(0.0, 1.0), min_size=12, max_size=12)
 
 
 @given(cases(st.one_of(queries(), strategy_queries())), SHARES)
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_what_decides_over_a_match_is_replayed_though_lookups_were_asked_in_windows(case, shares):
     query, statistics, plan = case
     if plan.required.rows_min == 0 or plan.finds_nothing:
