@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -346,8 +345,3 @@ def test_any_split_in_any_order_answers_like_one_load(
                 start += size
             assert plain(rows_of(stream)) == plain(in_order(numbered))
             check_answers(store, name, in_order(numbered), sql)
-            for file in stream.snapshot().files:
-                assert file.n_events <= file_events
-                written = pq.ParquetFile(stream.path / "events" / file.name).metadata
-                groups = [written.row_group(i).num_rows for i in range(written.num_row_groups)]
-                assert groups[:-1] == [block_events] * (len(groups) - 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chronicle.write.commit as commit_module
@@ -319,6 +320,27 @@ def _rows(stream: Stream) -> list[tuple[int, int]]:
     table = snapshot.read_blocks(np.arange(snapshot.n_blocks), ["t", "n", "s"])
     assert table["s"].to_pylist() == [f"e{n}" for n in table["n"].to_pylist()]
     return list(zip(table["t"].to_pylist(), table["n"].to_pylist(), strict=True))
+
+
+@settings(max_examples=settings().max_examples // 4)
+@given(st.lists(st.lists(st.integers(0, 12), max_size=9), max_size=6), st.booleans())
+def test_merged_stream_is_sorted_by_time_and_arrival(batches: list[list[int]], tidy: bool):
+    with tempfile.TemporaryDirectory() as folder:
+        stream = _stream(Path(folder))
+        arrived: list[tuple[int, int]] = []
+        for times in batches:
+            end = max((time for time, _ in arrived), default=None)
+            add = stream.append if tidy else partial(append, stream)
+            report = add(_table(times, len(arrived)))
+            n_late = 0 if end is None else sum(time < end for time in times)
+            assert (report.n_events, report.n_late) == (len(times), n_late)
+            arrived += [(time, len(arrived) + i) for i, time in enumerate(times)]
+        assert _rows(stream) == sorted(arrived)
+        for file in stream.snapshot().files:
+            assert file.n_events <= 8
+            counts = pq.ParquetFile(stream.path / "events" / file.name).metadata
+            groups = [counts.row_group(i).num_rows for i in range(counts.num_row_groups)]
+            assert groups[:-1] == [3] * (len(groups) - 1)
 
 
 def test_only_the_files_concerned_are_rewritten(tmp_path: Path):
