@@ -129,8 +129,8 @@ def query_many(
     Each answer is that of :func:`query` on this version, and so are its plan and what is told to
     have been read. What several of them read of a stream is read and decoded once, as far as
     256 MB hold it, first come, first kept. Aggregates over matches that are read from the whole
-    stream and need no match made, alike in PARTITION BY, WITHIN, SEMANTICS and what they aggregate,
-    are summed in one go: what their patterns begin with alike, once.
+    stream and need no match made, without WITHIN and alike in PARTITION BY, SEMANTICS and what they
+    aggregate, are summed in one go: what their patterns begin with alike, once.
 
     Parameters
     ----------
