@@ -14,7 +14,6 @@ from costmodel.guard import in_words, is_bearable
 from costmodel.lookups import (
     COVER_MAX,
     ENTRIES_MIN,
-    SATURATED,
     interval_cost,
     lookup_cost,
     within_cost,
@@ -48,6 +47,10 @@ EXPLORE_UNKNOWN: Final = 0.05
 
 TRIED_SHARE: Final = 0.5
 """Share of what may be spent for nothing that such lookups may take: weights err as well."""
+
+DENSE: Final = 0.25
+"""How often windows would cover the stream, were the events of a lookup even in it, above which
+intervals around those in nearly every block are not computed: they would leave out few rows."""
 
 SWEEP_S: Final = 1.5e-4
 """Seconds to compute intervals, however few events were found."""
@@ -321,7 +324,10 @@ class _Stepping:
             return False
         is_uneven = any(option.is_even is False for option in chain)
         share = EXPLORE_SHARE if is_uneven else EXPLORE_UNKNOWN
-        cost_s = self._lookup_s(chain[0]) + self._sweep_of(self._expected_of(chain))
+        expected = self._expected_of(chain)
+        # What is dense and turns out to lie everywhere is set aside without a sweep.
+        sweep_s = 0.0 if self._is_dense(expected) and not self._asked else self._sweep_of(expected)
+        cost_s = self._lookup_s(chain[0]) + sweep_s
         cost_s += sum(self._lookup_s(option, is_beside=True) for option in chain[1:])
         is_cheap = self._lost_s + cost_s <= share * self.now_s
         return is_cheap and self._is_safe(cost_s, TRIED_SHARE)
@@ -424,13 +430,17 @@ class _Stepping:
         Each interval holds the event it is around, so no fewer blocks than hold one are left.
         """
         seq = self._state.only_found()
-        if seq is None or self._features.times_covered(len(seq)) <= SATURATED:
+        if seq is None or not self._is_dense(len(seq)):
             return False
         holds = np.diff(np.searchsorted(seq, self._base)) > 0
         holds &= mask_of(self._plan.stretches, self._statistics.n_blocks)
         blocks = bridge(ranges_of(holds), self._features.bridge_blocks)
         least_s = self._wanted * self._replay_s(blocks)
-        return least_s + self._sweep_of(len(seq)) >= self.now_s
+        # More than the least is left, and a sweep takes up to twice its estimate.
+        return least_s + 2.0 * self._sweep_of(len(seq)) >= self.now_s
+
+    def _is_dense(self, n_found: float) -> bool:
+        return self._features.times_covered(n_found) > DENSE
 
     def _set_aside(self) -> None:
         """Go on as if what lies everywhere had not been asked, but for what it took."""

@@ -221,7 +221,7 @@ def test_a_lookup_that_was_not_expected_is_asked_once_it_pays() -> None:
 def test_a_lookup_is_tried_where_it_is_cheap_and_may_surprise(
     n_entries: float, is_even: bool | None, asked: list[str]
 ) -> None:
-    stream, query = pair(ones_at(505), ones_at())
+    stream, query = pair(ones_at(505), ones_at(), within=2)
     plan = plan_on(stream, query, {"a": n_entries}, is_even=is_even)
     done, indexes = carried_out(plan, query, stream)
     assert indexes.attributes == asked
@@ -232,7 +232,7 @@ def test_a_lookup_is_tried_where_it_is_cheap_and_may_surprise(
 def test_lookups_of_one_symbol_are_tried_together() -> None:
     """Of a hundred a and a hundred b one event is both. To ask for a takes 1.5 s and 4 to look, of
     5 that may be lost; for a and b, which ten events satisfy by chance, 3 and 0.4."""
-    query = query_of(Symbol(0), [both(compare("=", "a", 1), compare("=", "b", 1))], within=4)
+    query = query_of(Symbol(0), [both(compare("=", "a", 1), compare("=", "b", 1))], within=2)
     a, b = ones_at(*range(5, 1000, 10)), ones_at(505, *range(7, 997, 10))
     stream = ArrayStream({"a": a, "b": b}, block_events=10)
     plan = plan_on(stream, query, {"a": 100.0, "b": 100.0})
@@ -280,6 +280,18 @@ def test_what_lies_in_some_blocks_alone_is_looked_at_however_much_it_is() -> Non
     stream, query = pair(ones_at(*range(400, 600)), ones_at(), within=40)
     done, _ = carried_out(plan_on(stream, query, {"a": 1.0}), query, stream)
     assert done.stretches.blocks.tolist() == [[40, 64]]
+
+
+@pytest.mark.parametrize(("within", "asked"), [(2, []), (40, ["a"])])
+def test_a_try_of_what_is_dense_takes_no_more_than_the_lookup(
+    within: int, asked: list[str]
+) -> None:
+    """A hundred A take 1.5 s to ask for and 4 to sweep, of 5 that may be lost. Windows of 40 events
+    would cover the stream four times, so no sweep is to be paid for if they lie everywhere."""
+    stream, query = pair(ones_at(*range(400, 500)), ones_at(), within=within)
+    done, indexes = carried_out(plan_on(stream, query, {"a": 100.0}), query, stream)
+    assert indexes.attributes == asked
+    assert count_blocks(done.stretches.blocks) == (14 if asked else 100)
 
 
 def test_behind_what_was_set_aside_another_lookup_is_tried() -> None:
