@@ -49,7 +49,7 @@ def to_json(plan: Plan, actual: Mapping[str, Any] | None = None) -> Json:
             **({} if plan.required.alike is None else {"alike": _n_alike(plan)}),
         },
         "steps": [_step(step) for step in plan.steps],
-        "estimated": _estimated(plan.estimated),
+        "estimated": estimate_to_json(plan.estimated),
         "weights": plan.weights.source,
         "actual": None if actual is None else dict(actual),
         **{key: [dict(row) for row in rows] for key, rows in plan.required.details.items()},
@@ -165,7 +165,8 @@ def _known(selectivity: Selectivity | None) -> Json:
     }
 
 
-def _estimated(estimated: Estimate) -> Json:
+def estimate_to_json(estimated: Estimate) -> Json:
+    """Return an estimate as JSON values, as plans of every class tell it."""
     return {
         "cost": estimated.cost,
         "blocks": estimated.blocks,

@@ -28,7 +28,7 @@ from replay.language.bound import (
     TimeWindows,
     Windows,
 )
-from replay.planning.explain import BELOW
+from replay.planning.explain import BELOW, estimate_to_json
 from replay.planning.statistics import BoolArray, IntArray
 from replay.windows.calendar_units import local_starts
 from replay.windows.where import BY_KEY, KeyClasses
@@ -120,9 +120,11 @@ class WindowPlan:
                 "break_even_slide": self.break_even,
             },
             "where": self._blocks_by_where(),
-            "estimated": _estimated(self.estimated),
+            "estimated": estimate_to_json(self.estimated),
             "weights": self.weights.source,
-            "rivals": [{"plan": r.name, "estimated": _estimated(r.estimated)} for r in self.rivals],
+            "rivals": [
+                {"plan": r.name, "estimated": estimate_to_json(r.estimated)} for r in self.rivals
+            ],
         }
 
     def to_lines(self) -> list[str]:
@@ -174,16 +176,6 @@ class WindowPlan:
         if self.where.by_key is not None:
             found["by_key"] = int((classes == BY_KEY).sum())
         return found
-
-
-def _estimated(estimated: Estimate) -> dict[str, Any]:
-    return {
-        "cost": estimated.cost,
-        "blocks": estimated.blocks,
-        "entries": estimated.entries,
-        "alpha": estimated.alpha,
-        "candidates": estimated.candidates,
-    }
 
 
 def _of_keys(where: dict[str, int]) -> str:
