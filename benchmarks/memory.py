@@ -1,12 +1,14 @@
 """Memory of a query: it grows with the window and the answer, not with the stream.
 
-Nor with how long a situation lasts: one goes on through ten times as much as the limit.
+Nor with how long a situation lasts: one goes on through ten times as much as the limit; nor with
+the events of windows in which sequences are counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import sys
 from pathlib import Path
@@ -114,6 +116,40 @@ def check_lasting(limit_mib: int) -> dict[str, Any]:
     return {"n_rows": n, "taken_mib": {"whole": whole["taken_mib"], "inside": inside["taken_mib"]}}
 
 
+COUNTED = """SELECT window_start, COUNT(*) AS n FROM TABLE(HOP(TABLE s, DESCRIPTOR(t), 60, 600))
+MATCH_RECOGNIZE (PARTITION BY window_start ORDER BY t SEMANTICS SKIP TILL ANY PATTERN (A B C)
+DEFINE A AS A.x = 0, B AS B.x = 1, C AS C.x = 2) GROUP BY window_start"""
+"""Of ten minutes of a thousand events a second, and that every minute."""
+
+N_COUNTED = math.comb(60_000 + 2, 3)
+"""Sequences in a window: ``x`` counts to ten, so B is of A's ten or of a later, as C is of B's."""
+
+
+def ask_counted(n_events: int) -> None:
+    """Be the process in which sequences are counted in windows."""
+    schema = pa.schema([("t", pa.int64()), ("x", pa.int64())])
+    flow, rows, before = replay.online(COUNTED, schema, time="t"), list[Any](), 0.0
+    for first in range(0, n_events, PUSHED_ROWS):
+        number = np.arange(first, min(first + PUSHED_ROWS, n_events))
+        rows += flow.push(pa.table([number // 1_000, number % 10], schema=schema)).to_pylist()
+        if first == 4 * PUSHED_ROWS:
+            before = peak_mib()
+    wrong = [row for row in rows if row["window_start"] >= 0 and row["n"] != N_COUNTED]
+    print(json.dumps({"taken_mib": peak_mib() - before, "n_rows": len(rows), "wrong": wrong[:1]}))
+
+
+def check_counted(n_events: int) -> dict[str, Any]:
+    """Return what counting in windows takes; fail where a count is wrong."""
+    found = run_child("-m", "benchmarks.memory", "--counted", str(n_events))
+    if found["wrong"] or not found["n_rows"]:
+        fail(f"a window holds {N_COUNTED} sequences: {found}")
+    print(
+        f"{n_events:12,} events pushed, {found['n_rows']} windows of {N_COUNTED:,} sequences each "
+        f"{found['taken_mib']:7.1f} MiB"
+    )
+    return {"n_events": n_events, **found}
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--events", type=int, default=2_000_000, help="of the longest stream")
@@ -121,10 +157,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--symbols", type=int, default=4, help="of the query")
     parser.add_argument("--ask", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--plan", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--pushed-events", type=int, default=50_000_000, help="in windows of ten minutes"
+    )
+    parser.add_argument("--counted", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--lasting", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.lasting:
         ask_lasting(options.limit_mib)
+        return
+    if options.counted is not None:
+        ask_counted(options.counted)
         return
     if options.ask is not None:
         ask(options.ask, options.plan, sys.stdin.read())
@@ -153,11 +196,13 @@ def main(arguments: list[str] | None = None) -> None:
             if len(answers) > 1:
                 fail(f"plans differ in the number of matches: {sorted(answers)}")
     lasting = check_lasting(options.limit_mib // 4)
+    counted = check_counted(options.pushed_events)
     worst = max(outcome["taken_mib"] for outcome in outcomes)
     print(
         f"\na query took {worst:.0f} MiB at most (limit {options.limit_mib} MiB, of which footers "
         "and answers of lookups are kept for the next query up to 64 MiB each); a situation took "
-        f"{max(lasting['taken_mib'].values()):.0f} MiB (limit {options.limit_mib // 4} MiB)"
+        f"{max(lasting['taken_mib'].values()):.0f} MiB (limit {options.limit_mib // 4} MiB); "
+        f"counting in windows took {counted['taken_mib']:.0f} MiB"
     )
     write_results(
         "memory",
@@ -167,6 +212,7 @@ def main(arguments: list[str] | None = None) -> None:
             "worst_mib": worst,
             "outcomes": outcomes,
             "lasting": lasting,
+            "counted": counted,
         },
     )
 
