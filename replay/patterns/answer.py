@@ -133,7 +133,7 @@ def aggregation_of(
         lanes = lanes_of(query, program)
         if grain is None or code is None:
             return Aggregation("summed", "", "type", lanes=lanes)
-        edges = told_edges(code, grain, program.within, query.symbols)
+        edges = told_edges(code, grain, query.symbols)
         return Aggregation("summed", "", "event", edges, lanes)
     return Aggregation("enumerated", why_made(query) or _WAITS)
 

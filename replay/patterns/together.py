@@ -73,7 +73,7 @@ def kind_of(program: MatchProgram) -> Hashable:
     if sums is None or sums.grain is not None or code is None or code.semantics not in SEMANTICS:
         return None
     query = program.query
-    if query.windows is not None or lanes_of(query, program) is Lanes.ENTRIES:
+    if query.windows is not None or query.within is not None:
         return None
     places = _places_of(program)
     fields = tuple(
@@ -82,7 +82,7 @@ def kind_of(program: MatchProgram) -> Hashable:
     )
     margins = program.rows_before, program.rows_after, program.needs_all_rows, program.beside
     return (
-        code.semantics, query.partition_by, query.time, query.order_by, query.within, margins,
+        code.semantics, query.partition_by, query.time, query.order_by, margins,
         program.partition_edges, sums.values, sums.operands, fields, sums.first_seq,
     )  # fmt: skip
 

@@ -18,10 +18,10 @@ from replay.language import bind, parse_query
 from replay.operators.packing import pack, unpack
 from replay.patterns import together
 from replay.patterns.program import MatchProgram, summed_as_pushed, summed_in_windows
-from replay.patterns.summing import entries, event_grain
+from replay.patterns.summing import event_grain, within
 from replay.patterns.summing.entries import EntryTrendOperator
 from replay.patterns.summing.lanes import Lanes, lanes_of
-from replay.patterns.summing.operator import TrendOperator
+from replay.patterns.summing.starts import StartTrendOperator
 from replay.patterns.trends.algebra import to_summing, why_enumerated
 from replay.running import windowed_patterns
 from replay.running.summed_patterns import PatternSums
@@ -102,8 +102,8 @@ def test_sums_by_entries_in_pieces_are_those_by_starts(case: PatternCase) -> Non
     bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
     program = summed_as_pushed(bound)
     assert program is not None
-    operators = EntryTrendOperator(program), TrendOperator(program)
-    with patch.object(entries, "ROWS_AT_ONCE", 1):
+    operators = EntryTrendOperator(program), StartTrendOperator(program)
+    with patch.object(within, "ROWS_AT_ONCE", 1):
         for low, high in pairwise([0, *case.stream.cuts, table.num_rows]):
             rows = table.slice(low, high - low).select(list(program.columns))
             for operator in operators:

@@ -16,8 +16,9 @@ from replay.patterns.prepared import Prepared
 from replay.patterns.program import MatchProgram
 from replay.patterns.search import Rows
 from replay.patterns.summing import entry_kernels
-from replay.patterns.summing.entries import EntryTrendOperator, segments_of
+from replay.patterns.summing.entries import EntryTrendOperator
 from replay.patterns.summing.operator import Totals
+from replay.patterns.summing.within import segments_of
 
 IntArray = npt.NDArray[np.int64]
 
@@ -37,10 +38,6 @@ class EntryWindowOperator(EntryTrendOperator):
         self._found = np.zeros((0, 0), np.uint64)
         super().__init__(program)
         self._found = self._new_cells(_FOUND_MIN)
-
-    @property
-    def _tells_starts(self) -> bool:
-        return True
 
     def sum(
         self, prepared: Prepared, times: IntArray, windows: IntArray, oldest: int

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.operators.packing import State
+from replay.patterns.automaton import StrategyCode
 from replay.patterns.conditions.across import Conditions, new_mapped, to_conditions
 from replay.patterns.conditions.kernels import N_FAULTS
 from replay.patterns.program import MatchProgram
@@ -19,7 +20,7 @@ from replay.patterns.summing.operator import TrendOperator
 from replay.patterns.summing.tree_kernels import Trees
 from replay.patterns.summing.trees import emptied, no_trees, to_trees
 from replay.patterns.trends.indexes import to_indexes
-from replay.patterns.trends.references import NEVER, Move
+from replay.patterns.trends.references import NEVER, EventGrain, Move
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -66,8 +67,46 @@ class _Kept:
         return _Kept(self.leaves[:, columns], self.known[:, columns], self.groups[columns])
 
 
+def to_machine(code: StrategyCode, grain: EventGrain) -> event_kernels.Machine:
+    """Return what kernels are told of the automaton of a query."""
+    symbols = np.left_shift(np.uint64(1), np.arange(code.step.shape[1], dtype=np.uint64))
+    leads: Bools = np.greater_equal(grain.step, 0)
+    negated = np.array(code.negated, np.int64)
+    others = np.arange(code.n_states)[:, None] != code.skip
+    watches = others & (grain.negations != NEVER).any(axis=0)
+    kept = (grain.moves != Move.ROW) & grain.has_live[grain.step]
+    return event_kernels.Machine(
+        step=grain.step,
+        skip=code.skip,
+        ways=np.where(leads, symbols, np.uint64(0)).sum(axis=1, dtype=np.uint64),
+        watched=np.where(watches, symbols[negated], np.uint64(0)).sum(axis=1, dtype=np.uint64),
+        negated=negated,
+        ends=np.diff(code.accepts) > 0,
+        goes_on=np.any(leads, axis=1),
+        conditions=grain.conditions,
+        negations=grain.negations,
+        moves=grain.moves,
+        keeps=grain.keeps,
+        has_live=grain.has_live,
+        keeps_rows=bool((kept & leads).any()) or bool(watches.any()),
+    )
+
+
+def new_room(n_columns: int, slots: Words) -> event_kernels.Room:
+    """Return working memory for a row; there is a slot for each state."""
+    n_states = len(slots)
+    return event_kernels.Room(
+        slots=slots,
+        symbols=np.full(n_states, -1),
+        heads=np.full(n_states, _NOTHING),
+        places=np.zeros(n_columns + 1, np.int64),
+        marks=np.zeros(n_columns + 1, np.int64),
+        n_marked=np.zeros(1, np.int64),
+    )
+
+
 class EventTrendOperator(TrendOperator):
-    """Sums over every match of one query, by state and live row; see `EventGrain`.
+    """Sums over every match of one query, by state and live row; see `EventGrain`. No WITHIN.
 
     What conditions read of live rows is kept; what rows are needed for no more is not.
     """
@@ -85,36 +124,12 @@ class EventTrendOperator(TrendOperator):
         self._kept = _Kept.none(len(program.across.leaves))
         self._opens = np.empty(0, np.bool_)
         super().__init__(program, n_events)
-        self._machine = self._to_machine()
-        self._indexes = to_indexes(self._code, self._grain, program.within)
+        self._machine = to_machine(self._code, self._grain)
+        self._indexes = to_indexes(self._code, self._grain)
         self._has_trees = bool((self._indexes.leaf >= 0).any())
         self._kept_max = ROWS_MIN
         self._conditions: Conditions
         self._trees: Trees
-
-    def _to_machine(self) -> event_kernels.Machine:
-        code, grain = self._code, self._grain
-        symbols = np.left_shift(np.uint64(1), np.arange(code.step.shape[1], dtype=np.uint64))
-        leads: Bools = np.greater_equal(grain.step, 0)
-        negated = np.array(code.negated, np.int64)
-        others = np.arange(code.n_states)[:, None] != code.skip
-        watches = others & (grain.negations != NEVER).any(axis=0)
-        kept = (grain.moves != Move.ROW) & grain.has_live[grain.step]
-        return event_kernels.Machine(
-            step=grain.step,
-            skip=code.skip,
-            ways=np.where(leads, symbols, np.uint64(0)).sum(axis=1, dtype=np.uint64),
-            watched=np.where(watches, symbols[negated], np.uint64(0)).sum(axis=1, dtype=np.uint64),
-            negated=negated,
-            ends=np.diff(code.accepts) > 0,
-            goes_on=np.any(leads, axis=1),
-            conditions=grain.conditions,
-            negations=grain.negations,
-            moves=grain.moves,
-            keeps=grain.keeps,
-            has_live=grain.has_live,
-            keeps_rows=bool((kept & leads).any()) or bool(watches.any()),
-        )
 
     # -----------------------------------------------------------------------------------------
     # Rows
@@ -147,14 +162,7 @@ class EventTrendOperator(TrendOperator):
         n_states, n_columns = self._code.n_states, len(self._kept)
         across = self._conditions, new_mapped(self._grain.across, 1)
         self._trees = emptied(self._trees, self._layout.width)
-        room = event_kernels.Room(
-            slots=self._new_cells(n_states),
-            symbols=np.full(n_states, -1),
-            heads=np.full(n_states, _NOTHING),
-            places=np.zeros(n_columns + 1, np.int64),
-            marks=np.zeros(n_columns + 1, np.int64),
-            n_marked=np.zeros(1, np.int64),
-        )
+        room = new_room(n_columns, self._new_cells(n_states))
         cells = event_kernels.Cells(
             self._cells, self._live, self._following, self._free, self._heads
         )
@@ -165,12 +173,7 @@ class EventTrendOperator(TrendOperator):
             tuple(self._machine), tuple(cells), tuple(room), tuple(self._trees), self._totals,
             tuple(self._fields()), tuple(rows), across, progress,
         )  # fmt: skip
-        within = self._program.within
-        if within is None:
-            reached = int(event_kernels.sum_rows(*where, *settings, *seen))
-        else:
-            lanes = self._lanes.arrays()
-            reached = int(event_kernels.sum_windows(*where, within, *settings, lanes, *seen))
+        reached = int(event_kernels.sum_rows(*where, *settings, *seen))
         self._n_faults += int(progress[N_FAULTS])
         if reached == at < len(rows.code):
             # With trees there is a cell for each value, of which every row may have another.
@@ -230,7 +233,7 @@ class EventTrendOperator(TrendOperator):
             "live": (np.int64, (n,), n_kept),
             "following": (np.int64, (n,), n),
             "free": (np.int64, (2,), n + 1),
-            "heads": (np.int64, (self._n_lanes * self._code.n_states,), n),
+            "heads": (np.int64, (self._n_partitions * self._code.n_states,), n),
             "kept.leaves": (np.int64, (n_leaves, n_kept), None),
             "kept.known": (np.bool_, (n_leaves, n_kept), None),
             "kept.groups": (np.int64, (n_kept,), len(self._totals)),

@@ -13,21 +13,26 @@ import numpy as np
 import numpy.typing as npt
 
 from chronicle.compiled import njit
-from replay.patterns.conditions.kernels import holds
+from replay.patterns.conditions.kernels import N_FAULTS, holds
 from replay.patterns.run_end_kernels import is_after
 from replay.patterns.strategies.run_kernels import CONTIGUOUS, NEXT, lowest
 from replay.patterns.summing.kernels import (
+    AT_SEGMENT,
+    AT_START,
     FREE,
+    HIGH,
+    SEEN_AT_ONCE,
+    STATUS_DONE,
+    STATUS_GOES_ON,
+    STATUS_WIDE,
     Fields,
     Rows,
-    begin_lane,
     begin_run,
-    end_first_lane,
     map_row,
     merge,
     merge_at_once,
 )
-from replay.patterns.summing.tree_kernels import Trees, add_to_trees, ask, first_taken
+from replay.patterns.summing.tree_kernels import Trees, add_to_trees, ask, clear_place, first_taken
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -45,6 +50,9 @@ _NOTHING = -1
 
 N_FREE = 1
 """Place in ``free`` of how many cells are free; the first of them is at `FREE`."""
+
+STATUS_CELLS = 2
+"""There need to be more cells."""
 
 
 class Machine(NamedTuple):
@@ -417,18 +425,14 @@ def _empty(lane, n_states, cells):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False, forceinline=True)
-def _cells_needed(word, lane, following, n_symbols, machine, cells):  # type: ignore[no-untyped-def]
+def _cells_needed(word, n_symbols, machine, cells):  # type: ignore[no-untyped-def]
     """At most how many cells a row may take from those that are free."""
-    n_lanes = 1
-    while lane >= 0 and following.size:
-        n_lanes += 1
-        lane = following[lane]
     n_mapped = 0
     for symbol in range(n_symbols):
         if word >> np.uint64(symbol) & _ONE:
             n_mapped += 1
     n_used = cells.live.size - cells.free[N_FREE] if machine.keeps_rows else 0
-    return n_lanes * machine.ways.size * (1 + n_mapped) + n_mapped * n_used
+    return machine.ways.size * (1 + n_mapped) + n_mapped * n_used
 
 
 @njit(_nrt=False)
@@ -445,7 +449,7 @@ def sum_rows(at, before, semantics, high, opens, machine, cells, room, trees, to
     end = rows.code.size
     for row in range(at, rows.code.size):
         word, lane, column = np.uint64(rows.code[row]), rows.lane[row], before + row
-        if _cells_needed(word, 0, rows.lane[:0], n_symbols, machine, cells) > cells.free[N_FREE]:
+        if _cells_needed(word, n_symbols, machine, cells) > cells.free[N_FREE]:
             end = row
             break
         _scan(lane, word, column, row, lane, semantics, machine, cells, room, trees, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
@@ -460,40 +464,82 @@ def sum_rows(at, before, semantics, high, opens, machine, cells, room, trees, to
     return end
 
 
-@njit(_nrt=False)
-def sum_windows(at, before, within, semantics, high, opens, lanes, machine, cells, room, trees, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
-    """Sum within a window from each start, from row ``at`` on: each start has a lane.
+@njit(_nrt=False, forceinline=True)
+def _see_row(lane, start, row, semantics, high, opens, machine, cells, room, trees, found, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Let runs that begin with one row map another, or it; returns a status."""
+    word, n_free = np.uint64(rows.code[row]), cells.free[N_FREE]
+    n_states, n_symbols = machine.step.shape
+    n_used = cells.live.size - n_free if machine.keeps_rows else 0
+    if n_states * (1 + n_symbols) + n_symbols * n_used > n_free:
+        return STATUS_CELLS
+    if row == start:
+        begin = 0 if opens[row] else 1
+        _begin(begin, word, row, row, 0, machine, cells, room, found, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+    else:
+        _scan(lane, word, row, row, 0, semantics, machine, cells, room, trees, found, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+    if _settle(lane, row, row, 0, machine, cells, room, trees, found, fields, rows, high):
+        return STATUS_WIDE
+    return STATUS_DONE
 
-    As `sum_rows`; also returns where a row may start another lane and none is free.
+
+@njit(_nrt=False)
+def _fell(lane, first, end, trees, cells):  # type: ignore[no-untyped-def]
+    """Let go of all runs in trees of a lane, whose live rows have these columns."""
+    for tree in range(trees.sizes.shape[0]):
+        trees.heaped[tree, lane] = 0
+        for column in range(first, end):
+            cell = clear_place(tree, lane, column, trees)
+            if cell != _NOTHING:
+                _give_back(cell, cells)
+
+
+@njit(_nrt=False)
+def sum_starts(at, segments, within, semantics, high, opens, machine, cells, room, trees, found, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum within a window from each start, as `kernels.sum_starts`.
+
+    Cells and trees of a segment have the lane of its number; the column of a row is its place.
     """
     machine, cells, room = Machine(*machine), Cells(*cells), Room(*room)
     fields, rows, trees = Fields(*fields), Rows(*rows), Trees(*trees)
-    heads, tails, following, born, free = lanes
-    n_states, n_symbols = machine.step.shape
-    for row in range(at, rows.code.size):
-        word, group, time = np.uint64(rows.code[row]), rows.lane[row], rows.times[row]
-        column = before + row
-        begin = 0 if opens[row] else 1
-        begins = word & machine.ways[begin] != _NONE
-        if begins and free[FREE] < 0:
-            return row
-        lane = heads[group]
-        while lane >= 0 and is_after(time, born[lane], within):
-            _empty(lane, n_states, cells)
-            lane = end_first_lane(group, heads, tails, following, free)
-        if _cells_needed(word, lane, following, n_symbols, machine, cells) > cells.free[N_FREE]:
-            return row
-        is_full = False
-        while lane >= 0:
-            _scan(lane, word, column, row, group, semantics, machine, cells, room, trees, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
-            full = _settle(lane, column, row, group, machine, cells, room, trees, totals, fields, rows, high)  # fmt: skip  # noqa: E501
-            is_full = is_full or full
-            lane = following[lane]
-        if begins:
-            lane = begin_lane(group, time, heads, tails, following, born, free)
-            _begin(begin, word, column, row, group, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
-            full = _settle(lane, column, row, group, machine, cells, room, trees, totals, fields, rows, high)  # fmt: skip  # noqa: E501
-            is_full = is_full or full
-        if is_full:
-            return row + 1
-    return rows.code.size
+    top, n_seen = fields.words[0] - 1, 0
+    for number in range(at[AT_SEGMENT], len(segments)):
+        place, first, counted, end = segments[number]
+        at[AT_SEGMENT] = number
+        for start in range(max(first, at[AT_START]), end):
+            at[AT_START] = start
+            if n_seen > SEEN_AT_ONCE:
+                return STATUS_GOES_ON
+            ways = machine.ways[0 if opens[start] else 1]
+            born, is_known = rows.times[start], start < counted
+            if np.uint64(rows.code[start]) & ways == _NONE or counted == end:
+                continue
+            if is_known and is_after(rows.times[counted], born, within):
+                continue
+            status, row, n_faults = STATUS_DONE, start, progress[N_FAULTS]
+            while status == STATUS_DONE and row < end:
+                if is_after(rows.times[row], born, within):
+                    break
+                if is_known and row == counted:  # what was found before is in the totals
+                    for w in range(found.shape[1]):
+                        found[0, w] = _NONE
+                    progress[N_FAULTS] = n_faults
+                status = _see_row(number, start, row, semantics, high, opens, machine, cells, room, trees, found, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+                row += 1
+                if cells.free[N_FREE] == cells.live.size:  # no run goes on
+                    break
+            n_seen += row - start
+            _empty(number, machine.ways.size, cells)
+            _fell(number, start, row, trees, cells)
+            if status != STATUS_DONE or row <= counted:
+                progress[N_FAULTS] = n_faults
+            else:
+                merge(totals, place, found, 0, fields)
+            for w in range(found.shape[1]):
+                found[0, w] = _NONE
+            if status != STATUS_DONE:
+                return status
+            if totals[place, top] >= HIGH:
+                at[AT_START] += 1
+                return STATUS_WIDE
+    at[AT_SEGMENT] = len(segments)
+    return STATUS_DONE

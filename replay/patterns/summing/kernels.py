@@ -389,42 +389,64 @@ def end_first_lane(group, heads, tails, following, free):  # type: ignore[no-unt
     return heads[group]
 
 
-@njit(_nrt=False)
-def sum_windows(at, n_states, n_queries, within, heads, tails, following, born, free, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
-    """Sum within a window from each start, from row ``at`` on: each start has a lane.
+# Fields of `at` of `sum_starts`, which says how far it is and lets it go on where it stopped.
+AT_SEGMENT = 0
+AT_START = 1
 
-    Lanes of a partition follow each other by their starts, from ``heads`` to ``tails``. A row of
-    code c takes the steps ``2 c`` in lanes that are there, and ``2 c + 1`` in a new one. Returns
-    the row before which numbers need another word or starts another lane, or the end.
+SEEN_AT_ONCE = 1 << 22
+"""Rows that starts see before the caller may be interrupted: about half a second's."""
+
+
+@njit(_nrt=False)
+def sum_starts(at, segments, within, cells, slots, found, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Sum within a window from each start, one start after the other: each is gone on from alone.
+
+    ``segments`` are those of `within.segments_of`. A row of code c takes the steps ``2 c + 1`` as a
+    start, and ``2 c`` behind one. What is ``found`` from a start is added once it is known. Returns
+    a status, having changed nothing of the start that ``at`` tells.
     """
     fields, rows, program = Fields(*fields), Rows(*rows), Program(*program)
-    for row in range(at, rows.code.size):
-        code, group, time = 2 * rows.code[row], rows.lane[row], rows.times[row]
-        begins = program.begins[code + 1] < program.ends[code + 1]
-        if begins and free[FREE] < 0:
-            return row
-        total = group * n_queries
-        lane = heads[group]
-        while lane >= 0 and is_after(time, born[lane], within):
-            for state in range(lane * n_states, (lane + 1) * n_states):
-                for w in range(cells.shape[1]):
-                    cells[state, w] = _NONE
-            lane = end_first_lane(group, heads, tails, following, free)
-        is_full = False
-        if program.begins[code] < program.ends[code]:
-            while lane >= 0:
-                base = lane * n_states
-                full = see(code, base, row, total, cells, slots, totals, fields, rows, program)
-                is_full = is_full or full
-                lane = following[lane]
-        if begins:
-            lane = begin_lane(group, time, heads, tails, following, born, free)
-            base = lane * n_states
-            full = see(code + 1, base, row, total, cells, slots, totals, fields, rows, program)
-            is_full = is_full or full
-        if is_full:
-            return row + 1
-    return rows.code.size
+    top, n_seen = fields.words[0] - 1, 0
+    for number in range(at[AT_SEGMENT], len(segments)):
+        place, first, counted, end = segments[number]
+        at[AT_SEGMENT] = number
+        for start in range(max(first, at[AT_START]), end):
+            at[AT_START] = start
+            if n_seen > SEEN_AT_ONCE:
+                return STATUS_GOES_ON
+            code, born = 2 * rows.code[start] + 1, rows.times[start]
+            if program.begins[code] == program.ends[code] or counted == end:
+                continue
+            if start < counted and is_after(rows.times[counted], born, within):
+                continue
+            _set_none(cells)
+            _set_none(found)
+            is_full = see(code, 0, start, 0, cells, slots, found, fields, rows, program)
+            row = start + 1
+            while row < end and not is_after(rows.times[row], born, within):
+                if row == counted:  # what was found before is in the totals
+                    _set_none(found)
+                code = 2 * rows.code[row]
+                if program.begins[code] < program.ends[code]:
+                    full = see(code, 0, row, 0, cells, slots, found, fields, rows, program)
+                    is_full = is_full or full
+                if is_full:
+                    return STATUS_WIDE
+                row += 1
+            n_seen += row - start
+            merge(totals, place, found, 0, fields)
+            if is_full or totals[place, top] >= HIGH:
+                at[AT_START] += 1
+                return STATUS_WIDE
+    at[AT_SEGMENT] = len(segments)
+    return STATUS_DONE
+
+
+@njit(_nrt=False)
+def _set_none(cells):  # type: ignore[no-untyped-def]
+    for cell in range(len(cells)):
+        for w in range(cells.shape[1]):
+            cells[cell, w] = _NONE
 
 
 class Windows(NamedTuple):
@@ -460,6 +482,8 @@ STATUS_LANES = 2
 """A row starts another lane."""
 STATUS_FOUND = 3
 """A window needs room for what is found of it."""
+STATUS_GOES_ON = 4
+"""So much is done that the caller may want to stop."""
 
 _WIDE = np.uint64(1 << 62)
 """The highest word of the sum over all lanes of a partition must be below."""

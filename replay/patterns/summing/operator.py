@@ -131,8 +131,8 @@ class Totals:
 class TrendOperator(RowIntake):
     """Sums over every match of one query over stretches of a stream.
 
-    Rows are pushed as into a matcher, of a program that has ``sums``. The state is a few numbers
-    for each partition and state of the automaton; with WITHIN, for each start in the window, too.
+    Rows are pushed as into a matcher, of a program that has ``sums`` and no WITHIN. The state is a
+    few numbers for each partition and state of the automaton.
     Where the automaton is that of several queries, each partition has a total for each of them.
     """
 
@@ -162,29 +162,17 @@ class TrendOperator(RowIntake):
         # The query is over one partition, or none has come.
         n_partitions = 0 if program.partition_by else 1
         self._totals = self._new_cells(n_partitions * self._code.n_queries)
-        self._lanes = _Lanes.none(n_partitions)
         self._cells = self._new_cells(0)
-        if not self._tells_starts:
-            self._have_lanes(n_partitions)
+        self._have_lanes(n_partitions)
 
     def _held(self, sums: Sums) -> Sums:
         """Return what cells hold."""
         return sums
 
     @property
-    def _tells_starts(self) -> bool:
-        """Whether runs are told apart by where they began."""
-        return self._program.within is not None
-
-    @property
     def _n_partitions(self) -> int:
         """How many partitions there is room for."""
         return len(self._totals) // self._code.n_queries
-
-    @property
-    def _lane_width(self) -> int:
-        """Cells of a lane."""
-        return self._code.n_states
 
     def _new_cells(self, n: int) -> Words:
         return np.zeros((n, self._layout.width), np.uint64)
@@ -218,7 +206,6 @@ class TrendOperator(RowIntake):
             self._take(rows.take(np.argsort(rows.seq)))
             self._deferred = []
         self._forget_runs()
-        self._lanes = _Lanes.none(self._n_partitions, len(self._lanes.born))
         self._next_seq = None
 
     def _forget_runs(self) -> None:
@@ -244,35 +231,16 @@ class TrendOperator(RowIntake):
             at = self._see(at, seen)
             if at == len(rows) and not self._is_full():
                 return
-            if self._program.within is not None and self._lanes.free[kernels.FREE] < 0:
-                self._more_lanes()
             if self._is_full():
                 self._more_words()
 
     def _see(self, at: int, rows: kernels.Rows) -> int:
-        code, lanes = self._code, self._lanes
-        slots = self._new_cells(self._n_slots)
-        fields = tuple(self._fields())
-        seen = tuple(rows), self._program_of_codes
-        if self._program.within is None:
-            return int(
-                kernels.sum_rows(
-                    at,
-                    code.n_states,
-                    code.n_queries,
-                    self._cells,
-                    slots,
-                    self._totals,
-                    fields,
-                    *seen,
-                )
-            )
-        return int(
-            kernels.sum_windows(
-                at, code.n_states, code.n_queries, self._program.within, *lanes.arrays(),
-                self._cells, slots, self._totals, fields, *seen,
-            )
+        code = self._code
+        reached: int = kernels.sum_rows(
+            at, code.n_states, code.n_queries, self._cells, self._new_cells(self._n_slots),
+            self._totals, tuple(self._fields()), tuple(rows), self._program_of_codes,
         )  # fmt: skip
+        return reached
 
     def _fields(self) -> kernels.Fields:
         fields, layout = self._sums.fields, self._layout
@@ -320,11 +288,8 @@ class TrendOperator(RowIntake):
         return kernels.Program(begins, ends, np.array(flat, np.int64).reshape(-1, 3))
 
     def _steps_of(self, word: int, begin: int) -> list[Steps]:
-        """Return what a row does: at once, or in lanes that are there, and in a new one."""
-        if not self._tells_starts:
-            return [steps_of(self._code, word, begin)]
-        going_on = steps_of(self._code, word, None)
-        return [going_on, steps_of(self._code, word, begin, goes_on=False)]
+        """Return what a row does, in as many ways as there are."""
+        return [steps_of(self._code, word, begin)]
 
     def _are_first(self, rows: Rows) -> Bools:
         """Return whether rows are the first of their partitions."""
@@ -347,19 +312,11 @@ class TrendOperator(RowIntake):
         missing += self._n_partitions
         more = self._new_cells(missing * self._code.n_queries)
         self._totals = np.concatenate([self._totals, more])
-        self._lanes.make_room(self._n_partitions)
-        if not self._tells_starts:
-            self._have_lanes(missing)
-
-    def _more_lanes(self) -> None:
-        """Have twice the lanes of starts."""
-        n_more = max(16, len(self._lanes.born))
-        self._lanes.make_lanes(n_more)
-        self._have_lanes(n_more)
+        self._have_lanes(missing)
 
     def _have_lanes(self, n_more: int) -> None:
-        """Have cells for so many more lanes."""
-        more = self._new_cells(n_more * self._lane_width)
+        """Have cells for so many more partitions."""
+        more = self._new_cells(n_more * self._code.n_states)
         self._cells = np.concatenate([self._cells, more])
 
     # -----------------------------------------------------------------------------------------
@@ -521,8 +478,6 @@ class TrendOperator(RowIntake):
             "cells": self._cells.copy(),
             "totals": self._totals.copy(),
         }
-        lanes = zip(_Lanes.NAMES, self._lanes.arrays(), strict=True)
-        arrays |= {f"lanes.{name}": array.copy() for name, array in lanes}
         return self._to_state({}, arrays)
 
     def take_over(self, packed: State) -> None:
@@ -534,82 +489,16 @@ class TrendOperator(RowIntake):
         self._firsts = arrays["firsts"]
         self._layout = Layout.of(self._sums, self._n_words, self._shift)
         self._cells, self._totals = arrays["cells"], arrays["totals"]
-        self._lanes = _Lanes(*(arrays[f"lanes.{name}"] for name in _Lanes.NAMES))
         for name in ("cells", "totals"):
             cells = arrays[name]
             if cells.dtype != np.uint64 or cells.shape != (len(cells), self._layout.width):
                 raise ValueError("the sums of the state are of other lengths or types")
-        self._lanes.check(self._n_partitions)
         self._take_cells(arrays)
-
-    @property
-    def _n_lanes(self) -> int:
-        return len(self._lanes.born) if self._tells_starts else self._n_partitions
 
     def _take_cells(self, arrays: Arrays) -> None:
         """Take over what tells which runs a cell is of, checked."""
-        if len(arrays["cells"]) != self._n_lanes * self._lane_width:
+        if len(arrays["cells"]) != self._n_partitions * self._code.n_states:
             raise ValueError("the sums of the state are of other lengths or types")
-
-
-class _Lanes:
-    """Where runs began, of each partition one after the other; those of no start are free."""
-
-    NAMES = ("heads", "tails", "following", "born", "free")
-
-    def __init__(
-        self, heads: IntArray, tails: IntArray, following: IntArray, born: IntArray, free: IntArray
-    ) -> None:
-        self.heads, self.tails = heads, tails
-        self.following, self.born, self.free = following, born, free
-
-    @classmethod
-    def none(cls, n_partitions: int, n_lanes: int = 0) -> _Lanes:
-        """Return lanes of which all are free."""
-        nothing = np.empty(0, np.int64)
-        lanes = cls(nothing, nothing, nothing, nothing, np.full(1, -1))
-        lanes.make_room(n_partitions)
-        if n_lanes:
-            lanes.make_lanes(n_lanes)
-        return lanes
-
-    def arrays(self) -> tuple[IntArray, ...]:
-        """Return them as kernels take them."""
-        return self.heads, self.tails, self.following, self.born, self.free
-
-    def make_room(self, n_partitions: int) -> None:
-        """Have places for so many partitions."""
-        more = np.full(n_partitions - len(self.heads), -1)
-        self.heads, self.tails = (np.concatenate([a, more]) for a in (self.heads, self.tails))
-
-    def make_lanes(self, n_more: int) -> None:
-        """Have so many more lanes that are free."""
-        n = len(self.born)
-        links = np.append(np.arange(n + 1, n + n_more), self.free[kernels.FREE])
-        self.following = np.concatenate([self.following, links])
-        self.born = np.concatenate([self.born, np.zeros(n_more, np.int64)])
-        self.free = np.full(1, n)
-
-    def check(self, n_partitions: int) -> None:
-        """Refuse links that compiled loops could not follow."""
-        n = len(self.born)
-        shapes = {
-            "heads": (n_partitions,),
-            "tails": (n_partitions,),
-            "following": (n,),
-            "born": (n,),
-            "free": (1,),
-        }
-        for name, shape in shapes.items():
-            array = getattr(self, name)
-            if array.dtype != np.int64 or array.shape != shape:
-                raise ValueError("the lanes of the state are of other lengths or types")
-            if name != "born" and len(array) and not -1 <= array.min() <= array.max() < n:
-                raise ValueError("the state has lanes that it does not name")
-        # Each lane stands in one place: else a loop along them might not end.
-        links = np.concatenate([self.heads, self.following, self.free])
-        if (np.bincount(links[links >= 0], minlength=n) != 1).any():
-            raise ValueError("the lanes of the state do not follow each other")
 
 
 def _distinct(words: Words) -> tuple[Words, IntArray]:

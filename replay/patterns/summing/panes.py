@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.limits import check_limits
+from replay.operators.packing import State
 from replay.patterns.prepared import Prepared
 from replay.patterns.program import MatchProgram
 from replay.patterns.row_intake import KNOWN_MIN, Arrays
@@ -41,19 +42,26 @@ class PaneTrendOperator(TrendOperator):
     def __init__(self, program: MatchProgram, sums: Sequence[Sums] = ()) -> None:
         """Sum over what a program says, which may be that of several queries of some ``sums``."""
         super().__init__(program)
+        self._lanes = _Lanes.none(self._n_partitions)
         self._of_queries = tuple(sums) or (self._sums,)
         self._begins = np.empty(0, np.bool_)
         self._found = self._new_cells(0)
         # Windows may be over before the first row comes.
         self._program_of_codes = tuple(self._to_program())
 
-    @property
-    def _tells_starts(self) -> bool:
-        return True
+    def _make_room(self, n_partitions: int) -> None:
+        super()._make_room(n_partitions)
+        self._lanes.make_room(self._n_partitions)
 
-    @property
-    def _lane_width(self) -> int:
-        return self._code.n_states + self._code.n_queries
+    def _have_lanes(self, n_more: int) -> None:
+        """Have none for partitions: their panes have lanes."""
+
+    def _more_lanes(self) -> None:
+        """Have twice the lanes, each with cells for its states and for the matches of queries."""
+        n_more = max(16, len(self._lanes.born))
+        self._lanes.make_lanes(n_more)
+        more = self._new_cells(n_more * (self._code.n_states + self._code.n_queries))
+        self._cells = np.concatenate([self._cells, more])
 
     def sum(
         self, prepared: Prepared, panes: IntArray, windows: kernels.Windows
@@ -111,8 +119,19 @@ class PaneTrendOperator(TrendOperator):
             found.append((window[own], self._to_totals(of_own, self._found[own], sums)))
         return found
 
+    def state(self) -> State:
+        """Return all that is known, for `take_over`; see ``Operator.state``."""
+        packed = super().state()
+        lanes = zip(_Lanes.NAMES, self._lanes.arrays(), strict=True)
+        packed["arrays"] |= {f"lanes.{name}": array.copy() for name, array in lanes}
+        return packed
+
     def _take_cells(self, arrays: Arrays) -> None:
-        super()._take_cells(arrays)
+        self._lanes = _Lanes(*(arrays[f"lanes.{name}"] for name in _Lanes.NAMES))
+        self._lanes.check(self._n_partitions)
+        width = self._code.n_states + self._code.n_queries
+        if len(arrays["cells"]) != len(self._lanes.born) * width:
+            raise ValueError("the sums of the state are of other lengths or types")
         self._found = self._new_cells(0)
 
     def _steps_of(self, word: int, begin: int) -> list[Steps]:
@@ -139,3 +158,61 @@ class PaneTrendOperator(TrendOperator):
         lanes.heads, lanes.tails = lanes.heads[kept], lanes.tails[kept]
         self._totals = self._totals[: len(kept)]
         self._known_max[0] = max(KNOWN_MIN, 2 * len(kept))
+
+
+class _Lanes:
+    """The lanes of panes, of each partition one after the other; those of none are free."""
+
+    NAMES = ("heads", "tails", "following", "born", "free")
+
+    def __init__(
+        self, heads: IntArray, tails: IntArray, following: IntArray, born: IntArray, free: IntArray
+    ) -> None:
+        self.heads, self.tails = heads, tails
+        self.following, self.born, self.free = following, born, free
+
+    @classmethod
+    def none(cls, n_partitions: int) -> _Lanes:
+        """Return places for so many partitions, and no lane."""
+        nothing = np.empty(0, np.int64)
+        lanes = cls(nothing, nothing, nothing, nothing, np.full(1, -1))
+        lanes.make_room(n_partitions)
+        return lanes
+
+    def arrays(self) -> tuple[IntArray, ...]:
+        """Return them as kernels take them."""
+        return self.heads, self.tails, self.following, self.born, self.free
+
+    def make_room(self, n_partitions: int) -> None:
+        """Have places for so many partitions."""
+        more = np.full(n_partitions - len(self.heads), -1)
+        self.heads, self.tails = (np.concatenate([a, more]) for a in (self.heads, self.tails))
+
+    def make_lanes(self, n_more: int) -> None:
+        """Have so many more lanes that are free."""
+        n = len(self.born)
+        links = np.append(np.arange(n + 1, n + n_more), self.free[kernels.FREE])
+        self.following = np.concatenate([self.following, links])
+        self.born = np.concatenate([self.born, np.zeros(n_more, np.int64)])
+        self.free = np.full(1, n)
+
+    def check(self, n_partitions: int) -> None:
+        """Refuse links that compiled loops could not follow."""
+        n = len(self.born)
+        shapes = {
+            "heads": (n_partitions,),
+            "tails": (n_partitions,),
+            "following": (n,),
+            "born": (n,),
+            "free": (1,),
+        }
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.dtype != np.int64 or array.shape != shape:
+                raise ValueError("the lanes of the state are of other lengths or types")
+            if name != "born" and len(array) and not -1 <= array.min() <= array.max() < n:
+                raise ValueError("the state has lanes that it does not name")
+        # Each lane stands in one place: else a loop along them might not end.
+        links = np.concatenate([self.heads, self.following, self.free])
+        if (np.bincount(links[links >= 0], minlength=n) != 1).any():
+            raise ValueError("the lanes of the state do not follow each other")

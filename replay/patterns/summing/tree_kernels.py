@@ -22,6 +22,7 @@ Words = npt.NDArray[np.uint64]
 _ALL, _BELOW, _UP_TO, _ABOVE, _FROM, _EQUAL = 1, 2, 3, 4, 5, 6
 
 _NOTHING = -1
+_NONE = np.uint64(0)
 
 
 class Trees(NamedTuple):
@@ -127,6 +128,35 @@ def add_to_trees(tree, lane, column, trees, other, j, fields):  # type: ignore[n
         _push(trees.heap, begin, trees.heaped[tree, lane], rank * trees.order[tree])
         trees.heaped[tree, lane] += 1
     return begin + rank
+
+
+@njit(_nrt=False)
+def clear_place(tree, lane, column, trees):  # type: ignore[no-untyped-def]
+    """Have no sum be of the value of a column, nor of all. Returns the cell that it has had."""
+    begin, size = trees.begins[tree, lane], trees.sizes[tree, lane]
+    rank = trees.ranks[tree, column]
+    cell = trees.cells[begin + rank]
+    if cell == _NOTHING:
+        return cell
+    trees.cells[begin + rank] = _NOTHING
+    _set_none(trees.below, begin)
+    if rank > 0 and trees.has_below[tree]:
+        at = rank
+        while at <= size:
+            _set_none(trees.below, begin + at)
+            at += at & -at
+    if rank > 0 and trees.has_above[tree]:
+        at = size + 1 - rank
+        while at <= size:
+            _set_none(trees.above, begin + at)
+            at += at & -at
+    return cell
+
+
+@njit(_nrt=False)
+def _set_none(nodes, node):  # type: ignore[no-untyped-def]
+    for w in range(nodes.shape[1]):
+        nodes[node, w] = _NONE
 
 
 @njit(_nrt=False)

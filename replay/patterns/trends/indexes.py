@@ -64,13 +64,13 @@ class Indexes:
     """Whether cells that an edge takes leave their state."""
 
 
-def to_indexes(code: StrategyCode, grain: EventGrain, within: int | None) -> Indexes:
-    """Return how cells are found: within a window one by one, as each start has its own."""
+def to_indexes(code: StrategyCode, grain: EventGrain) -> Indexes:
+    """Return how cells are found."""
     by = np.full(grain.step.shape, By.SCAN, np.int64)
     asked = np.full(grain.step.shape, -1, np.int64)
     takes = code.semantics is Semantics.SKIP_TILL_NEXT
     leaf, is_double = np.full(code.n_states, -1, np.int64), np.zeros(code.n_states, np.bool_)
-    for state in range(2, code.n_states if within is None else 0):
+    for state in range(2, code.n_states):
         ways = np.flatnonzero(grain.step[state] >= 0).tolist()
         found = {symbol: _of_edge(grain, state, symbol) for symbol in ways}
         compared = {(g, real) for kind, _, g, real in found.values() if kind > By.ALL}
@@ -86,13 +86,13 @@ def to_indexes(code: StrategyCode, grain: EventGrain, within: int | None) -> Ind
 
 
 def told_edges(
-    code: StrategyCode, grain: EventGrain, within: int | None, names: tuple[str, ...]
+    code: StrategyCode, grain: EventGrain, names: tuple[str, ...]
 ) -> tuple[tuple[str | None, str, str, str], ...]:
     """Return the conditioned edges for people, each once.
 
     Symbol before and symbol, condition, and how the cells behind which it holds are found.
     """
-    indexes = to_indexes(code, grain, within)
+    indexes = to_indexes(code, grain)
     found = {
         (edge.before, names[edge.symbol], edge.condition, _told_by(code, grain, indexes, edge))
         for edge in grain.edges

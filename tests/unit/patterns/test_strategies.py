@@ -35,9 +35,10 @@ from replay.patterns.matches import Matches
 from replay.patterns.program import MatchProgram, compile_program
 from replay.patterns.strategies import matcher as matcher_module
 from replay.patterns.strategies import searches
-from replay.patterns.summing import entries
+from replay.patterns.summing import event_grain, within
 from replay.patterns.summing.choice import new_summing
 from replay.patterns.summing.operator import TrendOperator
+from replay.patterns.summing.starts import StartTrendOperator
 from replay.patterns.trends.algebra import MATCHES
 from tests.helpers import only_compiled
 from tests.oracles.matcher import match_rows
@@ -238,11 +239,11 @@ WRAPS = only_compiled("NumPy warns where compiled integers wrap")
 
 @pytest.fixture(autouse=True)
 def sums_at_each_push() -> Iterator[None]:
-    with patch.object(entries, "ROWS_AT_ONCE", 1):
+    with patch.object(within, "ROWS_AT_ONCE", 1):
         yield
 
 
-LANES = (TrendOperator, new_summing)
+LANES = (StartTrendOperator, new_summing)
 """By start, and by entry."""
 
 COUNT = Outer((("n", aggregate("count", None, None)),), group_by=())
@@ -340,6 +341,40 @@ def test_lanes_agree_where_numbers_grow_and_windows_move(
     expected = 2 * (2**70 - 1) + (2**81 - 1)
     found = counted(program, to_table(rows), [0, 90, 150, len(rows)], whole=True, make=make)
     assert found == expected
+
+
+def rising(within: int) -> MatchProgram:
+    """Return what counts rows one after the other whose ``i`` rises."""
+    sql = (
+        "SELECT COUNT(*) AS n FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN (S T*) SEMANTICS SKIP "
+        f"TILL ANY WITHIN {within} DEFINE T AS i > LAST(i, 1))"
+    )
+    schema = to_table(letters("a")).schema
+    return compile_program(bind(parse_query(sql), schema, time="t", text=sql))
+
+
+@WRAPS
+@pytest.mark.parametrize("rows_min", [1, 10**9])
+def test_runs_of_rows_are_counted_where_numbers_grow_and_windows_move(rows_min: int) -> None:
+    # As above, every set of rows is a match: the values rise with time.
+    times = [*range(70), *range(170, 240), *range(500, 581)]
+    rows = [{"t": t, "s": "a", "i": t, "d": None, "p": 0} for t in times]
+    expected = 2 * (2**70 - 1) + (2**81 - 1)
+    with patch.object(event_grain, "ROWS_MIN", rows_min):
+        found = counted(rising(80), to_table(rows), [0, 90, 150, len(rows)], whole=True)
+    assert found == expected
+
+
+@WRAPS
+def test_sums_of_rows_go_on_from_a_state() -> None:
+    program = rising(1000)
+    one, other = new_summing(program), new_summing(program)
+    rows = [{"t": t, "s": "a", "i": t, "d": None, "p": 0} for t in range(100)]
+    one.push(program.prepare(to_table(rows[:50])), 0)
+    other.take_over(one.state())
+    other.push(program.prepare(to_table(rows[50:])), 50)
+    assert total(one) == 2**50 - 1
+    assert total(other) == 2**100 - 1
 
 
 @WRAPS

@@ -350,16 +350,17 @@ def test_cells_by_tree_are_those_that_are_looked_at_one_by_one(
         {"t": range(n), "x": values, "y": values[::-1], "g": [k % 3 for k in range(n)]}
     )
     ways = (("SKIP TILL ANY", "S T* E?"), ("SKIP TILL NEXT", "S T*"))
-    for op, (semantics, pattern) in itertools.product(("<", "<=", ">", ">=", "=", "<>"), ways):
+    ops = ("<", "<=", ">", ">=", "=", "<>")
+    for op, (semantics, pattern), within in itertools.product(ops, ways, ("", "WITHIN 40")):
         define = condition.format(op)
         least = "" if isinstance(values[0], str) else ", MIN(T.y) AS least, MAX(S.x) AS most"
         sql = (
             f"SELECT g, CAST(COUNT(*) AS VARCHAR) AS n, MAX(k) AS longest{least} FROM s "
             "MATCH_RECOGNIZE (PARTITION BY g ORDER BY t MEASURES COUNT(*) AS k "
-            f"PATTERN ({pattern}) SEMANTICS {semantics} DEFINE T AS {define}) GROUP BY g"
+            f"PATTERN ({pattern}) SEMANTICS {semantics} {within} DEFINE T AS {define}) GROUP BY g"
         )
         answers = []
         for rows_min in (1, 10**9):
             monkeypatch.setattr(event_grain, "ROWS_MIN", rows_min)
             answers.append(replay.query({"s": table}, sql).table.to_pylist())
-        assert answers[0] == answers[1], (op, semantics)
+        assert answers[0] == answers[1], (op, semantics, within)
