@@ -13,6 +13,7 @@ from replay.expressions.atoms import TO_DOUBLE, constant, is_missing, term
 from replay.expressions.ranges import implied_ranges
 from replay.language.bound import Attribute, Call, Expression, Literal, attributes
 from replay.language.bound import DataType as T
+from replay.language.fold import all_of, conjuncts
 from replay.planning.extremes import may_contain
 from replay.planning.statistics import BoolArray, IntArray
 
@@ -117,16 +118,10 @@ def negated(condition: Expression) -> Expression:
 
 def is_said_by_ranges(condition: Expression) -> bool:
     """Return whether a condition is true wherever its attributes lie in their implied ranges."""
-    parts = (
-        condition.args if isinstance(condition, Call) and condition.op == "and" else (condition,)
-    )
     by_name: dict[frozenset[str], list[Expression]] = {}
-    for part in parts:
+    for part in conjuncts(condition):
         by_name.setdefault(frozenset(a.name for a in attributes(part)), []).append(part)
-    return all(
-        is_said_by_range(of[0] if len(of) == 1 else Call("and", tuple(of), T.BOOLEAN))
-        for of in by_name.values()
-    )
+    return all(is_said_by_range(all_of(parts)) for parts in by_name.values())
 
 
 def is_said_by_range(condition: Expression) -> bool:

@@ -7,7 +7,7 @@ out as ``attribute op constant`` where they can, which is what planning reads ra
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from replay.expressions.atoms import DAY_US, FLIPPED, NEGATED
@@ -44,6 +44,21 @@ def _computed(call: Call) -> Expression:
 def all_of(terms: Sequence[Expression]) -> Expression:
     """Return the terms joined by AND."""
     return call("and", terms, DataType.BOOLEAN)
+
+
+def joined(terms: Iterable[Expression | None]) -> Expression | None:
+    """Return the terms that there are joined by AND; None, which asks nothing, if there is none."""
+    asked = [term for term in terms if term is not None]
+    return all_of(asked) if asked else None
+
+
+def conjuncts(condition: Expression | None) -> Iterator[Expression]:
+    """Yield the terms that AND joins in a condition; none of one that asks nothing."""
+    if isinstance(condition, Call) and condition.op == "and":
+        for argument in condition.args:
+            yield from conjuncts(argument)
+    elif condition is not None:
+        yield condition
 
 
 def any_of(terms: Sequence[Expression]) -> Expression:

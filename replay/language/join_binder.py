@@ -89,7 +89,7 @@ class _JoinBinder:
             left_names=self._own[:n_left],
             right_names=self._own[n_left:],
             equal=equal,
-            condition=fold.all_of(conditions) if conditions else None,
+            condition=fold.joined(conditions),
             left_window=left_window,
             right_window=right_window,
             time=time,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from replay.language.bound import (
@@ -20,7 +20,7 @@ from replay.language.bound import (
     rewritten,
     walk,
 )
-from replay.language.fold import all_of
+from replay.language.fold import conjuncts, joined
 
 _PLAIN = frozenset(
     {"and", "or", "not", "=", "<>", "<", "<=", ">", ">=", "in", "like", "is_null", "is_distinct"}
@@ -65,15 +65,6 @@ class JoinNames:
         )
 
 
-def conjuncts(condition: Expression | None) -> Iterator[Expression]:
-    """Yield the terms of a condition that must all be true."""
-    if isinstance(condition, Call) and condition.op == "and":
-        for argument in condition.args:
-            yield from conjuncts(argument)
-    elif condition is not None:
-        yield condition
-
-
 def split_conditions(
     join: JoinRelation,
     where: Expression | None = None,
@@ -103,10 +94,10 @@ def split_conditions(
         of_left += _handed_on([*on_right, *asked_right], to_left)
         of_right = on_right if join.kind is JoinKind.ASOF else [*on_right, *asked_right]
     return JoinConditions(
-        left_rows=_joined(asked_left if is_outer else of_left),
-        left_partners=_joined(on_left) if is_outer else None,
-        right_partners=_joined([*of_right, *_handed_on(of_left, to_right)]),
-        pairs=_joined(pairs),
+        left_rows=joined(asked_left if is_outer else of_left),
+        left_partners=joined(on_left) if is_outer else None,
+        right_partners=joined([*of_right, *_handed_on(of_left, to_right)]),
+        pairs=joined(pairs),
     )
 
 
@@ -137,11 +128,6 @@ def _handed_on(terms: Iterable[Expression], names: Mapping[str, str]) -> list[Ex
         if all(attribute.name in names for attribute in attributes(term))
         and all(part.op in _PLAIN for part in walk(term) if isinstance(part, Call))
     ]
-
-
-def _joined(terms: list[Expression]) -> Expression | None:
-    terms = list(dict.fromkeys(terms))
-    return all_of(terms) if terms else None
 
 
 def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
@@ -224,5 +210,4 @@ def _beneath(relation: Relation, window: JoinWindow | None) -> _Beneath:
     where = query.outer.where
     if where is not None and inner.names is not None:
         where = renamed(where, inner.names)
-    terms = [term for term in (inner.condition, where) if term is not None]
-    return _Beneath(inner.relation, names, all_of(terms) if terms else None)
+    return _Beneath(inner.relation, names, joined((inner.condition, where)))

@@ -25,7 +25,7 @@ from replay.language.bound import (
     SubqueryRelation,
     attributes,
 )
-from replay.language.fold import all_of
+from replay.language.fold import joined
 
 Columns = Mapping[str, Expression]
 """What stands for each column of a subquery."""
@@ -161,8 +161,7 @@ def _over(outer: Outer, columns: Columns) -> Outer:
 def _over_filter(outer: Outer, below: Outer) -> Outer:
     """Return an outer query over the rows below those that a subquery filters and projects."""
     over = _over(outer, dict(below.items))
-    conditions = [part for part in (below.where, over.where) if part is not None]
-    return replace(over, where=all_of(conditions) if conditions else None)
+    return replace(over, where=joined((below.where, over.where)))
 
 
 def _put(columns: Columns, part: Expression) -> Expression | None:

@@ -29,7 +29,7 @@ from replay.language.bound import (
     rewritten,
     walk,
 )
-from replay.language.fold import all_of
+from replay.language.fold import conjuncts, joined
 from replay.patterns.pattern import rows_most
 
 
@@ -47,9 +47,10 @@ def with_outer_where(query: BoundPatternQuery) -> BoundPatternQuery:
     defines = list(query.defines)
     for condition, read in _conjuncts(query):
         if read <= set(query.partition_by):
-            defines = [_both(define, condition) for define in defines]
+            defines = [joined((define, condition)) for define in defines]
         elif first is not None:
-            defines[first] = _both(defines[first], _of_first_event(query, condition, first))
+            asked = _of_first_event(query, condition, first)
+            defines[first] = joined((defines[first], asked))
     return replace(query, defines=tuple(defines))
 
 
@@ -77,17 +78,11 @@ def _conjuncts(query: BoundPatternQuery) -> Iterator[tuple[Expression, frozenset
     def named(part: Expression) -> Expression | None:
         return replace(part, name=sources[part.name]) if isinstance(part, Attribute) else None
 
-    for part in where.args if isinstance(where, Call) and where.op == "and" else (where,):
+    for part in conjuncts(where):
         condition = rewritten(part, named)
         read = frozenset(attribute.name for attribute in attributes(condition))
         if read:
             yield condition, read
-
-
-def _both(one: Expression | None, other: Expression | None) -> Expression | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return all_of((one, other))
 
 
 def _first_symbol(query: BoundPatternQuery) -> int | None:

@@ -33,6 +33,7 @@ from replay.language.bound import (
     attributes,
     is_nullable,
 )
+from replay.language.fold import joined
 from replay.language.symbol_aggregates import with_arrays
 from replay.patterns.requirements import requirements
 
@@ -111,10 +112,7 @@ def _over_stream(
         source=None,
         stream=stream,
         partition_by=(*query.partition_by, PASSES),
-        defines=tuple(
-            condition if define is None else Call("and", (condition, define), DataType.BOOLEAN)
-            for define in query.defines
-        ),
+        defines=tuple(joined((condition, define)) for define in query.defines),
     )
 
 

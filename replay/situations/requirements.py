@@ -31,8 +31,7 @@ from replay.language.bound import (
     attributes,
     rewritten,
 )
-from replay.language.fold import all_of
-from replay.language.join_conditions import conjuncts
+from replay.language.fold import all_of, conjuncts
 from replay.language.required_columns import columns_of_situations
 from replay.operators.outer_pieces import Operator
 from replay.planning.requirements import Details, Network, Position, Requirements

@@ -177,7 +177,7 @@ class WindowEntries:
         """Return chosen entries in a new order."""
         kept = tuple(
             Kept(
-                None if part.summary is None else take_summary(part.summary, chosen),
+                None if part.summary is None else part.summary.take(chosen),
                 None if part.first is None else part.first.take(pa.array(chosen)),
                 None if part.last is None else part.last.take(pa.array(chosen)),
                 None if part.rows is None else part.rows.take(chosen),
@@ -256,17 +256,6 @@ def _concat(parts: Sequence[Kept]) -> Kept:
         if rows
         else None,
     )
-
-
-def take_summary(summary: AttributeSummary, chosen: Ints) -> AttributeSummary:
-    """Return chosen entries of a summary."""
-    columns = []
-    for column in summary.columns():
-        if isinstance(column, np.ndarray):
-            columns.append(column[chosen] if len(column) else column)
-        else:
-            columns.append(column.take(pa.array(chosen)))
-    return AttributeSummary(summary.kind, *columns)
 
 
 def keep(needs: Needs, values: Values, begins: Ints) -> Kept:

@@ -87,8 +87,6 @@ class WindowPlan:
     reason: str
     """One sentence on why this way."""
     where: BlockWhere
-    may_pass: BoolArray | None
-    """Blocks with events that WHERE may let pass; replay needs no other. None: it needs all."""
     n_blocks: int
     """Blocks of the stream."""
     windows: Windows

@@ -14,7 +14,7 @@ from replay.expressions.columns import Values, to_arrays, to_arrow
 from replay.language.bound import Aggregate, WindowAggregation
 from replay.limits import check_limits
 from replay.operators.grouping import group_rows
-from replay.windows.entries import KINDS, Needs, Rows, WindowEntries, summarise_rows, take_summary
+from replay.windows.entries import KINDS, Needs, Rows, WindowEntries, summarise_rows
 from replay.windows.exact_kernels import (
     distinct_ranks,
     slide_distinct,
@@ -177,7 +177,7 @@ class RowMaker:
             summary = self._summary(part, entries, merged, bounds)
             if order is None:
                 return finish(part, counts, summary)
-            summary = None if summary is None else take_summary(summary, order)
+            summary = None if summary is None else summary.take(order)
             return finish(part, counts[order], summary)
         column = self._exact(part, entries, bounds)
         return Finished(column if order is None else column.take(pa.array(order)), None, str)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +19,8 @@ from replay.engines.block_truth import (
     negated,
 )
 from replay.expressions.ranges import implied_ranges
-from replay.language.bound import Call, Expression, attributes
+from replay.language.bound import Expression, attributes
+from replay.language.fold import conjuncts
 from replay.planning.statistics import IntArray
 
 BY_KEY: Final = 3
@@ -60,17 +60,6 @@ def split_where(where: Expression | None, time: str) -> SplitWhere:
         start = low if start is None else start if low is None else max(start, low)
         stop = high if stop is None else stop if high is None else min(stop, high)
     return SplitWhere(start, stop, tuple(rest))
-
-
-def conjuncts(condition: Expression | None) -> Iterator[Expression]:
-    """Yield the conditions that an AND connects, also nested ones."""
-    if condition is None:
-        return
-    if isinstance(condition, Call) and condition.op == "and":
-        for argument in condition.args:
-            yield from conjuncts(argument)
-    else:
-        yield condition
 
 
 def of_all_keys(by_key: KeyClasses, rows: IntArray) -> BlockClasses:

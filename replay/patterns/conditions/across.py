@@ -15,6 +15,7 @@ from replay.expressions.columns import Values, literal
 from replay.expressions.evaluate import evaluate
 from replay.expressions.functions.numbers import Compiled, compiled, operands, spelling
 from replay.expressions.scalars import Faults
+from replay.language import fold
 from replay.language.bound import (
     CURRENT,
     Aggregate,
@@ -514,7 +515,9 @@ def split_conditions(of: SymbolConditions, *, adjacent: bool) -> Split:
     for symbol, define in enumerate(of.defines):
         across: list[Expression] = []
         shown = of.shown[symbol]
-        for conjunct in _conjuncts(define):
+        for conjunct in fold.conjuncts(define):
+            if conjunct == fold.TRUE:
+                continue
             part, anchors = conjunct, _anchors_read(conjunct)
             if anchors is None:
                 part = _with_name(conjunct, of.symbols[shown], shown)
@@ -529,15 +532,6 @@ def split_conditions(of: SymbolConditions, *, adjacent: bool) -> Split:
             compiler.add(symbol, across)
     unconditional = frozenset(range(len(of.symbols))) - named
     return Split(tuple(local), compiler.finish(), tuple(conjuncts), unconditional)
-
-
-def _conjuncts(define: Expression | None) -> list[Expression]:
-    """Return the parts that all must hold."""
-    if define is None or (isinstance(define, Literal) and define.value is True):
-        return []
-    if isinstance(define, Call) and define.op == "and":
-        return [part for argument in define.args for part in _conjuncts(argument)]
-    return [define]
 
 
 def _is_own_row(anchor: Anchor, symbol: int) -> bool:

@@ -13,16 +13,14 @@ from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 from costmodel.windows import WindowFeatures, break_even_slide, with_slide
 from replay.engines.block_truth import MUST_READ, NONE_PASS, classify_blocks
 from replay.language.bound import (
-    Call,
     CumulateWindows,
-    Expression,
     RowWindows,
     SessionWindows,
     TimeWindows,
     WholeRange,
     WindowAggregation,
 )
-from replay.language.bound import DataType as T
+from replay.language.fold import conjuncts, joined
 from replay.language.required_columns import columns_of_windows
 from replay.windows.borders import TimeGrid, grid_of
 from replay.windows.plan import (
@@ -41,7 +39,7 @@ from replay.windows.tree.keyed import (
     why_no_groups,
 )
 from replay.windows.tree.terms import needed_of, plain_counts, why_not_tree
-from replay.windows.where import SplitWhere, conjuncts, split_where
+from replay.windows.where import SplitWhere, split_where
 
 
 def window_plan(
@@ -83,7 +81,6 @@ def window_plan(
         rivals=rivals_of(way, estimates),
         reason=reason,
         where=where,
-        may_pass=passes,
         n_blocks=snapshot.n_blocks,
         windows=what.windows,
         n_windows=None if why_not is not None else int(features.n_windows),
@@ -104,13 +101,7 @@ def block_where(what: WindowAggregation, snapshot: Snapshot) -> BlockWhere:
     if start is not None and stop is not None:
         stop = max(start, stop)
     classes = classify_blocks(rest, snapshot.leaves.count, snapshot.bounds)
-    return BlockWhere(start, stop, _connected(rest), classes)
-
-
-def _connected(conditions: tuple[Expression, ...]) -> Expression | None:
-    if len(conditions) < 2:
-        return conditions[0] if conditions else None
-    return Call("and", conditions, T.BOOLEAN)
+    return BlockWhere(start, stop, joined(rest), classes)
 
 
 def _features(

@@ -11,7 +11,8 @@ import pytest
 from chronicle.time import TIME_LIMIT
 from replay.engines.block_truth import ALL_PASS, MUST_READ, NONE_PASS, classify_blocks
 from replay.language.bound import Expression
-from replay.windows.where import conjuncts, split_where
+from replay.language.fold import conjuncts
+from replay.windows.where import split_where
 from tests.unit.expressions.bound_conditions import condition_in
 
 SCHEMA = pa.schema({"t": pa.int64(), "a": pa.int64(), "x": pa.float64(), "s": pa.string()})
