@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -149,6 +149,22 @@ class Cursor:
                 f"expected {key}{' ' if why else ''}{why}, found {describe(self.token)}"
             )
         return self.advance()
+
+    def begin_clause(
+        self, name: str, given: list[str], places: Mapping[str, int], where: str
+    ) -> None:
+        """Step over the first word of a clause, which joins those ``given`` before it.
+
+        One that was given, or stands behind one of a later place, is an error; one without a
+        place can stand anywhere.
+        """
+        if name in given:
+            raise self.error(f"{name} is given twice")
+        for later in given:
+            if name in places and places.get(later, 0) > places[name]:
+                raise self.error(f"{name} stands before {later} {where}")
+        given.append(name)
+        self.advance()
 
     def separated(self, parse: Callable[[Cursor], Item]) -> tuple[Item, ...]:
         """Parse one or more with commas between them."""

@@ -57,17 +57,9 @@ def _parse_clause(cursor: Cursor, values: dict[str, Any], given: list[str], open
         if token.key in ("INITIAL", "SEEK") and cursor.peek().key == "PATTERN":
             raise cursor.error(f"{token.key} is for windows, not for MATCH_RECOGNIZE; leave it out")
         raise cursor.error(f"expected {_expected(given)}, found {describe(token)}")
-    if name in given:
-        raise cursor.error(f"{name} is given twice")
-    for later in given:
-        if later in _ANYWHERE or name in _ANYWHERE:
-            continue
-        if _PLACES[later] > _PLACES[name]:
-            raise cursor.error(f"{name} stands before {later} in MATCH_RECOGNIZE")
-    cursor.advance()
+    cursor.begin_clause(name, given, _PLACES, "in MATCH_RECOGNIZE")
     field, parse = _CLAUSES[name]
     values[field] = parse(cursor)
-    given.append(name)
 
 
 def _expected(given: list[str]) -> str:
@@ -268,9 +260,7 @@ _CLAUSES: dict[str, tuple[str, Callable[[Cursor], object]]] = {
 _NAMES = {name.split()[0]: name for name in _CLAUSES if name != "ROWS PER MATCH"}
 _NAMES |= {"ONE": "ROWS PER MATCH", "ALL": "ROWS PER MATCH"}
 
-_PLACES = {name: place for place, name in enumerate(_CLAUSES)}
-_ANYWHERE = frozenset({"SEMANTICS"})
-"""No clause of the standard, and people write it before PATTERN as well as behind."""
-
+# SEMANTICS is no clause of the standard, and people write it before PATTERN as well as behind.
+_PLACES = {name: place for place, name in enumerate(_CLAUSES) if name != "SEMANTICS"}
 # What follows PATTERN has no order of its own.
-_PLACES |= dict.fromkeys(("SEMANTICS", "WITHIN", "WITH TIMEOUTS", "SUBSET"), _PLACES["SUBSET"])
+_PLACES |= dict.fromkeys(("WITHIN", "WITH TIMEOUTS", "SUBSET"), _PLACES["SUBSET"])

@@ -291,16 +291,10 @@ def _parse_clauses(cursor: Cursor, after: str) -> dict[str, Any]:
     given: list[str] = []
     while cursor.token.key in _CLAUSES:
         name, field, parse = _CLAUSES[cursor.token.key]
-        if name in given:
-            raise cursor.error(f"{name} is given twice")
         if {name, *given} >= {"LIMIT", "FETCH"}:
             raise cursor.error("LIMIT and FETCH say the same; write one of them")
-        for later in given:
-            if _RANKS[later] > _RANKS[name]:
-                raise cursor.error(f"{name} stands before {later} after {after}")
-        cursor.advance()
+        cursor.begin_clause(name, given, _RANKS, f"after {after}")
         values[field] = parse(cursor)
-        given.append(name)
     return values
 
 

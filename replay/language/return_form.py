@@ -52,10 +52,7 @@ def parse_return_form(cursor: Cursor, source: Callable[[Cursor], Source]) -> Pat
     form.pattern = _alternatives(form)
     while cursor.token.key in _CLAUSES:
         name, parse = _CLAUSES[cursor.token.key]
-        if name in form.given:
-            raise cursor.error(f"{name} is given twice")
-        form.given.append(name)
-        cursor.advance()
+        cursor.begin_clause(name, form.given, {}, "")
         parse(form)
     if cursor.token.key == "SLIDE":
         raise cursor.error("SLIDE says how far windows move, and stands behind WITHIN, their size")

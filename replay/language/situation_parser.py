@@ -30,14 +30,8 @@ def parse_situation_clauses(cursor: Cursor, at: int) -> syntax.MatchSituations:
     given: list[str] = []
     while cursor.token.key in _CLAUSES:
         name, field, parse = _CLAUSES[cursor.token.key]
-        if name in given:
-            raise cursor.error(f"{name} is given twice")
-        for later in given:
-            if _PLACES[later] > _PLACES[name]:
-                raise cursor.error(f"{name} stands before {later} in a temporal pattern")
-        cursor.advance()
+        cursor.begin_clause(name, given, _PLACES, "in a temporal pattern")
         values[field] = parse(cursor)
-        given.append(name)
     if cursor.token.key == "MEASURES":
         raise cursor.error("what a match returns is named by RETURN, the last clause; write RETURN")
     if "defines" not in values:
