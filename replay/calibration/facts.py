@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chronicle import Snapshot
-from replay.language.printer import quoted
+from replay.language.tokens import in_quotes, quoted
 
 COLUMNS_MAX: Final = 6
 """Columns that queries are drawn over."""
@@ -172,7 +172,7 @@ def _to_column(
     texts = _frequent(values.drop_null(), len(values))
     if len(texts) < 2:
         return None
-    literals = tuple((text_literal(text), share) for text, share in texts)
+    literals = tuple((in_quotes(text), share) for text, share in texts)
     return Column(name, indexed, None, is_whole=False, frequent=literals)
 
 
@@ -183,12 +183,6 @@ def _frequent(values: pa.ChunkedArray, n: int) -> list[tuple[Any, float]]:
         return []
     counted = [(one["values"], one["counts"] / n) for one in found.to_pylist()]
     return sorted(counted, key=lambda one: (-one[1], one[0]))
-
-
-def text_literal(text: str) -> str:
-    """Return a text as queries write it."""
-    escaped = text.replace("'", "''")
-    return f"'{escaped}'"
 
 
 def _is_even(numbers: np.ndarray[Any, Any], counts: IntArray) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from chronicle.words import number_of
 from replay.calibration.facts import Column, Facts
-from replay.language.printer import quoted
+from replay.language.tokens import quoted
 
 WIDE: Final = 3
 """Columns that wide queries read besides."""

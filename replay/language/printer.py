@@ -20,6 +20,7 @@ from replay.language.expression_parser import (
     SUM,
 )
 from replay.language.syntax import Expression, Identifier
+from replay.language.tokens import in_quotes, quoted
 
 _POWERS = {"AND": AND, "OR": OR, "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT}
 _POWERS |= dict.fromkeys(COMPARISONS, COMPARISON)
@@ -36,11 +37,6 @@ def _identifier(identifier: Identifier) -> str:
     name = identifier.name
     plain = _PLAIN_NAME.fullmatch(name) is not None and name.upper() not in RESERVED
     return name if plain and not identifier.quoted else quoted(name)
-
-
-def quoted(name: str) -> str:
-    """Return a name in quotes, which may hold any signs."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _list(nodes: Iterable[Expression]) -> str:
@@ -127,15 +123,15 @@ def _atom(node: Expression) -> str:
         case syntax.Number(value):
             return f"{value:f}" if isinstance(value, Decimal) else repr(value)
         case syntax.Text(value):
-            return _text(value)
+            return in_quotes(value)
         case syntax.Truth(value):
             return "TRUE" if value else "FALSE"
         case syntax.Null():
             return "NULL"
         case syntax.TimeText(kind, text):
-            return f"{kind} {_text(text)}"
+            return f"{kind} {in_quotes(text)}"
         case syntax.Duration(amount, unit):
-            return f"INTERVAL {_text(amount)} {unit}"
+            return f"INTERVAL {in_quotes(amount)} {unit}"
         case syntax.Parameter(name):
             return f":{name}"
         case syntax.Column(name, None):
@@ -172,7 +168,3 @@ def _case(
 
 def _not(negated: bool) -> str:
     return "NOT " if negated else ""
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

@@ -110,6 +110,16 @@ def place(text: str, at: int) -> PlaceArguments:
     return {"text": text, "line": len(lines), "column": len(lines[-1])}
 
 
+def quoted(name: str) -> str:
+    """Return a name in quotes, which may hold any signs."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def in_quotes(text: str) -> str:
+    """Return a text as queries write it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def _check_number_ends(text: str, end: int, at: int) -> None:
     if end < len(text) and (text[end].isalnum() or text[end] in "_."):
         raise PatternSyntaxError(

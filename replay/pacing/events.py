@@ -19,7 +19,7 @@ from chronicle import Snapshot, Store, Stream
 from chronicle.errors import SchemaError, did_you_mean
 from chronicle.time import TimeType, time_type, to_int64
 from replay.errors import QueryError
-from replay.language.printer import quoted
+from replay.language.tokens import quoted
 from replay.query import batches
 from replay.running.arguments import AsOf, Moment, to_internal
 from replay.running.statement import Parameters, parse

@@ -26,11 +26,12 @@ from replay.language.tokens import (
     STRING,
     Token,
     place,
+    quoted,
     tokenize,
 )
 from replay.sql.allowed import check_allowed
 from replay.sql.bounds import Bounds, time_bounds
-from replay.sql.composed import Composed, Composer, ends, quoted
+from replay.sql.composed import Composed, Composer, ends
 from replay.sql.constructs import (
     END_FROM,
     PATTERN_CLAUSES,

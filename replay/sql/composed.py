@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 from replay.errors import QueryError
-from replay.language.tokens import PARAMETER, QUOTED, STRING, Token, place
+from replay.language.tokens import PARAMETER, QUOTED, STRING, Token, in_quotes, place, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +135,10 @@ class Composer:
 def written(token: Token) -> str:
     """Return a token as it is written."""
     if token.kind == STRING:
-        return "'" + token.text.replace("'", "''") + "'"
+        return in_quotes(token.text)
     if token.kind == QUOTED:
         return quoted(token.text)
     return f":{token.text}" if token.kind == PARAMETER else token.text
-
-
-def quoted(name: str) -> str:
-    """Return a name in quotes."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def ends(token: Token) -> int:

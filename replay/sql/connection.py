@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import duckdb
 
+from replay.language.tokens import in_quotes
 from replay.limits import check_limits
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ def _connect(allowed: Allowed) -> duckdb.DuckDBPyConnection:
     if allowed.memory is not None:
         config["memory_limit"] = f"{allowed.memory}B"
     connection = duckdb.connect(":memory:", config=config)
-    paths = ", ".join("'" + path.replace("'", "''") + "'" for path in allowed.paths)
+    paths = ", ".join(map(in_quotes, allowed.paths))
     connection.execute(
         f"SET TimeZone='UTC'; SET allowed_paths=[{paths}]; SET enable_external_access=false;"
         "SET lock_configuration=true"

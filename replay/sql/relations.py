@@ -12,9 +12,8 @@ import pyarrow as pa
 from chronicle import Snapshot
 from chronicle.tree.blocks import Stored
 from replay.errors import QueryError
-from replay.language.tokens import place
+from replay.language.tokens import in_quotes, place, quoted
 from replay.sql.apart import Apart, Read
-from replay.sql.composed import quoted
 
 _READERS = {
     ".parquet": "read_parquet",
@@ -81,7 +80,7 @@ def _scan(schema: pa.Schema, files: list[Stored]) -> str:
         else:
             value = "NULL"
         columns.append(f"CAST({value} AS {kind}) AS {name}")
-    listed = ", ".join(text(str(file.path)) for file in files)
+    listed = ", ".join(in_quotes(str(file.path)) for file in files)
     return f"SELECT {', '.join(columns)} FROM read_parquet([{listed}], hive_partitioning=false)"
 
 
@@ -97,12 +96,7 @@ def sql_type(kind: pa.DataType) -> str:
 def literal(value: pa.Scalar) -> str:
     """Return a value as DuckDB reads it, still to be cast to its type."""
     found = value.as_py()
-    return "NULL" if found is None else text(str(found))
-
-
-def text(value: str) -> str:
-    """Return a text in quotes."""
-    return "'" + value.replace("'", "''") + "'"
+    return "NULL" if found is None else in_quotes(str(found))
 
 
 def paths_of(read: Read, apart: Apart) -> list[str]:
@@ -126,7 +120,7 @@ def select_of_files(read: Read, apart: Apart, paths: Iterable[str]) -> str:
 
     Without external access it takes paths to the letter, whatever signs they have.
     """
-    listed = ", ".join(text(path) for path in paths)
+    listed = ", ".join(in_quotes(path) for path in paths)
     return f"SELECT * FROM {_reader_of(read, apart)}([{listed}])"
 
 

@@ -26,7 +26,7 @@ from replay.calibration.measure import CalibrationError, calibrate, choose_strea
 from replay.calibration.operations import operations_on
 from replay.calibration.probes import draw_query, lookup_probes, replay_probes
 from replay.calibration.sample import check_estimates
-from replay.language.printer import quoted
+from replay.language.tokens import quoted
 from replay.running.statement import prepare
 from tests.helpers import fill_stream
 from tests.memory_stream import memory_store
