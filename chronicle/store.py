@@ -259,16 +259,10 @@ class Store:
             if derived:
                 write_metadata(made, StreamMetadata(tuple(attribute.name for attribute in derived)))
             delta_log.create_table(made / EVENTS_TABLE, stored, properties)
-            try:
-                put_in_place(made, path)
-            except OSError as error:
-                if not path.exists():
-                    raise
-                raise StreamExistsError(
-                    f"stream '{name}' exists in store '{self.path}'; append to it or take another "
-                    "name"
-                ) from error
-            flush([self.path])  # it has the stream's name since it was put in place
+            taken = StreamExistsError(
+                f"stream '{name}' exists in store '{self.path}'; append to it or take another name"
+            )
+            put_in_place(made, path, taken)
         return self.stream(name)
 
 

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 
 from chronicle.arguments import check_name
 from chronicle.config import EVENTS_TABLE
-from chronicle.disk import discard, unwritten, writing
-from chronicle.errors import StorageError
+from chronicle.disk import discard, flush, unwritten, writing
+from chronicle.errors import ChronicleError, StorageError
 from chronicle.log import delta_log
 
 _STREAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,254}")
@@ -47,13 +47,23 @@ def check_stream_name(name: str) -> None:
         )
 
 
-def put_in_place(made: Path, place: Path) -> None:
+def put_in_place(made: Path, place: Path, taken: ChronicleError) -> None:
     """Move the folder of a finished stream to its place; it appears whole.
 
     What a killed process left there of a stream that never came to be goes.
 
-    Raises FileExistsError if a stream is there.
+    Raises ``taken`` if a stream is there.
     """
+    try:
+        _put_in_place(made, place)
+    except OSError as error:
+        if not place.exists():
+            raise unwritten(place, error) from error
+        raise taken from error
+    flush([place.parent])
+
+
+def _put_in_place(made: Path, place: Path) -> None:
     try:
         made.rename(place)
     except OSError:

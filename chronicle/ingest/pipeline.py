@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle.config import EVENTS_TABLE
-from chronicle.disk import discard, flush, unwritten
+from chronicle.disk import discard
 from chronicle.disk_errors import reason_of
 from chronicle.errors import ChronicleError, CommitConflictError, LateEventError, SourceError
 from chronicle.ingest.jobs import spark_runner, telling_tasks
@@ -472,16 +472,11 @@ def _publish_append(
 
 def move_stream(staged: Path, place: Path) -> None:
     """Move a finished stream to its place in the store; it appears whole."""
-    try:
-        put_in_place(staged, place)
-    except OSError as error:
-        if not place.exists():
-            raise unwritten(place, error) from error
-        raise CommitConflictError(
-            f"another process created stream '{place.name}' meanwhile; nothing was ingested, "
-            "run it again to append to it"
-        ) from error
-    flush([place.parent])
+    taken = CommitConflictError(
+        f"another process created stream '{place.name}' meanwhile; nothing was ingested, "
+        "run it again to append to it"
+    )
+    put_in_place(staged, place, taken)
 
 
 def _remove_moved(stream: Stream, change: Change, moved: list[Path], *, since: int) -> None:

@@ -49,7 +49,7 @@ from chronicle.tree.blocks import BlockReader
 from chronicle.tree.derived_attributes import check_derived
 from chronicle.tree.tree_file import TREE_TABLE, TreeFile
 from chronicle.words import number_of
-from chronicle.write.quarantine import QUARANTINE_TABLE
+from chronicle.write.quarantine import QUARANTINE_TABLE, named_batches
 
 MARKER = "the store's marker names a format this Chronicle reads"
 SETTINGS = "the stream's settings can be read and name a known format"
@@ -289,7 +289,7 @@ def _is_unmade(path: Path, table: str) -> bool:
         commits = delta_log.commits(path / EVENTS_TABLE)
     except StorageError:
         return False
-    return not any("quarantine_batch" in commit.metadata for commit in commits)
+    return not named_batches(commits)
 
 
 def _has_log(table: Path) -> bool:

@@ -39,7 +39,7 @@ from chronicle.tree.summarise import summarise, summarise_times
 from chronicle.tree.summary import AttributeSummary, Ints, TimeSummary, kind_of
 from chronicle.tree.tree_file import TREE_TABLE, TreeFile, build_levels
 from chronicle.words import number_of
-from chronicle.write.quarantine import QUARANTINE_SCHEMA, QUARANTINE_TABLE
+from chronicle.write.quarantine import QUARANTINE_SCHEMA, QUARANTINE_TABLE, named_batches
 
 NAMES = "names of data files carry their place in the stream"
 FILES = "data files are there with the size and the events the log says"
@@ -339,8 +339,6 @@ def _check_records(path: Path, file: LiveFile, findings: Findings) -> set[str]:
 def _named_batches(path: Path) -> set[str]:
     """Return the batches that commits of the events name, as far back as the log reaches."""
     try:
-        commits = delta_log.commits(path / EVENTS_TABLE)
+        return named_batches(delta_log.commits(path / EVENTS_TABLE))
     except StorageError:
         return set()  # said of that log already
-    found = (commit.metadata.get("quarantine_batch") for commit in commits)
-    return {batch for batch in found if batch is not None}

@@ -24,7 +24,7 @@ from chronicle.stream_folder import remove_abandoned
 from chronicle.tree.tree_file import TREE_TABLE
 from chronicle.words import megabytes, number_of
 from chronicle.write.commit import OPERATION
-from chronicle.write.quarantine import QUARANTINE_TABLE
+from chronicle.write.quarantine import QUARANTINE_TABLE, named_batches
 
 _VACUUM = "vacuum"
 
@@ -256,13 +256,13 @@ def _unnamed_batches(path: Path, commits: Sequence[Commit], cutoff_ms: int) -> l
     """
     if not delta_log.table_exists(path) or commits[-1].version > 0:
         return []
-    named = {commit.metadata.get("quarantine_batch") for commit in commits}
+    named = named_batches(commits)
     old = {file.name for file in _list_files(path) if file.changed_ms <= cutoff_ms}
     live = sorted(file.name for file in delta_log.live_files(path) if file.name in old)
     return [name for name in live if _is_unnamed(path / name, named)]
 
 
-def _is_unnamed(path: Path, named: Collection[str | None]) -> bool:
+def _is_unnamed(path: Path, named: Collection[str]) -> bool:
     """Return whether a quarantine file holds other batches alone; one that is damaged may not."""
     try:
         column = pq.read_table(path, columns=["batch"]).column("batch")

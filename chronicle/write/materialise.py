@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from chronicle.derived import DerivedWriter
-from chronicle.disk import flush, unwritten
 from chronicle.errors import StreamExistsError
 from chronicle.settings import Lineage, StreamSettings
 from chronicle.store import Store, Stream, create_store
@@ -58,15 +57,8 @@ def materialise(
             version = target.snapshot().version
             committed = commit_files(target, files, read_version=version, metadata=metadata)
             check_whole(committed, store.path / name)
-        place = store.path / name
-        try:
-            put_in_place(target.path, place)
-        except OSError as error:
-            if not place.exists():
-                raise unwritten(place, error) from error
-            raise StreamExistsError(
-                f"another process made '{name}' in store '{store.path}' meanwhile; take another "
-                "name"
-            ) from error
-        flush([store.path])
+        taken = StreamExistsError(
+            f"another process made '{name}' in store '{store.path}' meanwhile; take another name"
+        )
+        put_in_place(target.path, store.path / name, taken)
     return store.stream(name)

@@ -21,7 +21,7 @@ from chronicle.disk import discard, flush, writing
 from chronicle.disk_errors import reason_of
 from chronicle.errors import StorageError, unread
 from chronicle.log import delta_log
-from chronicle.log.delta_log import add_columns, commit_changes, create_table, new_files
+from chronicle.log.delta_log import Commit, add_columns, commit_changes, create_table, new_files
 from chronicle.store import Stream
 from chronicle.stream_folder import make_table_folder
 
@@ -176,13 +176,18 @@ def quarantined(stream: Stream) -> pa.Table:
     return pa.concat_tables([_QUARANTINED.empty_table(), *parts])
 
 
+def named_batches(commits: Iterable[Commit]) -> set[str]:
+    """Return the batches that commits to the events table name: records of others do not count."""
+    found = (commit.metadata.get("quarantine_batch") for commit in commits)
+    return {batch for batch in found if batch is not None}
+
+
 def _known_batches(stream: Stream) -> pa.Array | None:
     """Return the batches that commits name; None where the log no longer has all commits."""
     commits = delta_log.commits(stream.path / EVENTS_TABLE)
     if commits[-1].version > 0:
         return None
-    named = {commit.metadata.get("quarantine_batch") for commit in commits}
-    return pa.array(sorted(name for name in named if name is not None), pa.string())
+    return pa.array(sorted(named_batches(commits)), pa.string())
 
 
 def _rows_of(path: Path, batches: pa.Array | None, gone: Iterable[int]) -> pa.Table:
