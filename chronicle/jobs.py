@@ -1,30 +1,34 @@
-"""Jobs over JSON text: the same ones run on threads here or on Spark elsewhere."""
+"""Jobs that write files: the same ones run on threads here or on Spark elsewhere."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-Job = Callable[[str], str]
-"""A function of a module (so that it can be pickled) from the JSON text of a task to that of its
-result. It writes files and commits nothing, and may run twice for one task."""
-
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 Told = Callable[[int, int], None]
 """Hears how much of some work is done, and of how much; may be called by another thread."""
 
 
 class Runner(Protocol):
-    """Runs one job for many tasks, on whatever machines it has."""
+    """Runs one job for many tasks, on whatever machines it has.
 
-    def __call__(self, job: Job, tasks: Sequence[str]) -> list[str]:
+    A job can be pickled, so can its tasks and results. It writes files and commits nothing, and
+    may run twice for one task.
+    """
+
+    def __call__(self, job: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
         """Return the result of each task, in their order; raise what a task raises."""
         ...
 
 
-def run_locally(job: Job, tasks: Sequence[str], *, told: Told = lambda *_: None) -> list[str]:
+def run_locally(
+    job: Callable[[Task], Result], tasks: Sequence[Task], *, told: Told = lambda *_: None
+) -> list[Result]:
     """Run a job for every task on threads, one for each core.
 
     ``told`` hears how many tasks are done, and of how many.
@@ -49,6 +53,6 @@ def run_locally(job: Job, tasks: Sequence[str], *, told: Told = lambda *_: None)
             raise
 
 
-def _done(result: str, told: Told, n: int, n_tasks: int) -> str:
+def _done(result: Result, told: Told, n: int, n_tasks: int) -> Result:
     told(n, n_tasks)
     return result

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import shutil
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from chronicle.jobs import Runner, run_locally
 from chronicle.log import delta_log
 from chronicle.log.delta_log import new_files
 from chronicle.log.stream_metadata import add_metadata, drop_metadata
+from chronicle.settings import StreamSettings
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, watched
 from chronicle.stream_folder import own_folders
@@ -207,13 +208,15 @@ def _write_runs(
     """Write and commit the runs that are lacking, some data files at a time, by table."""
     tasks = []
     for name in sorted({name for files in lacking.values() for name in files}):
-        wanted = [a for a in attributes if name in lacking[index_table(a)]]
-        tasks.append(_run_task(stream, name, wanted))
+        wanted = tuple(a for a in attributes if name in lacking[index_table(a)])
+        tasks.append((name, wanted))
+    job = partial(
+        write_runs, stream_dir=stream.path, schema=stream.schema, settings=stream.settings
+    )
     written: dict[str, list[DerivedFile]] = {table: [] for table in lacking}
     for start in range(0, len(tasks), FILES_PER_COMMIT):
         chunk = tasks[start : start + FILES_PER_COMMIT]
-        texts = runner(write_runs, chunk)
-        files = [DerivedFile(**fields) for text in texts for fields in json.loads(text)]
+        files = list(chain(*runner(job, chunk)))
         for table in written:
             fresh = [file for file in files if file.table == table]
             _commit(stream, DerivedChange(table, tuple(fresh), ()))
@@ -343,9 +346,8 @@ def compact_index(
     chosen = list(before) if attribute is None else [attribute]
     live = tuple(file.name for file in snapshot.files)
     keyed = stream.settings.key is not None
-    shared = {"stream_dir": str(stream.path), "live": live, "full": full, "keyed": keyed}
-    tasks = [json.dumps({"attribute": name, **shared}) for name in chosen]
-    changes = [_read_changes(text) for text in runner(merge_index, tasks)]
+    merge = partial(merge_indexes, stream.path, live=live, full=full, keyed=keyed)
+    changes = runner(merge, [[name] for name in chosen])
     commit_tidy(stream, [change for one in changes for change in one])
     after = {one.attribute: one.n_runs for one in list_indexes(stream.snapshot())}
     return [
@@ -359,60 +361,19 @@ def compact_index(
     ]
 
 
-# ---------------------------------------------------------------------------------------------
-# Jobs of runners, from JSON text to JSON text
-
-
-def _run_task(stream: Stream, data_file: str, attributes: Sequence[str]) -> str:
-    """Return the task of `write_runs`: a data file and the attributes it lacks runs of."""
-    schema = base64.b64encode(stream.schema.serialize().to_pybytes()).decode("ascii")
-    return json.dumps(
-        {
-            "stream_dir": str(stream.path),
-            "data_file": data_file,
-            "attributes": attributes,
-            "time": stream.settings.time,
-            "key": stream.settings.key,
-            "schema": schema,
-        }
-    )
-
-
-def write_runs(text: str) -> str:
-    """Write the runs of a data file; return the fields of their `DerivedFile`."""
-    task = json.loads(text)
-    stream_dir, data_file = Path(task["stream_dir"]), task["data_file"]
-    attributes, time, key = tuple(task["attributes"]), task["time"], task["key"]
-    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(task["schema"])))
+def write_runs(
+    task: tuple[str, tuple[str, ...]],
+    *,
+    stream_dir: Path,
+    schema: pa.Schema,
+    settings: StreamSettings,
+) -> list[DerivedFile]:
+    """Write the runs that a data file lacks, of some attributes: a job of runners."""
+    data_file, attributes = task
+    time, key = settings.time, settings.key
     reader = BlockReader(stream_dir / EVENTS_TABLE, schema)
     counts = reader.block_counts(data_file)
     needed = (*columns_to_index(schema, attributes, key), time, *([] if key is None else [key]))
     events = reader.read(data_file, range(len(counts)), list(dict.fromkeys(needed)))
     times = to_int64(events.column(time), name=time)
-    files = RunWriter(attributes, time, key=key).write(stream_dir, data_file, events, times, counts)
-    return json.dumps([asdict(file) for file in files])
-
-
-def merge_index(text: str) -> str:
-    """Merge the runs of an index; return the changes for `_read_changes`."""
-    task = json.loads(text)
-    changes = merge_indexes(
-        Path(task["stream_dir"]),
-        [task["attribute"]],
-        task["live"],
-        full=task["full"],
-        keyed=task["keyed"],
-    )
-    return json.dumps([asdict(change) for change in changes])
-
-
-def _read_changes(text: str) -> list[DerivedChange]:
-    """Read back what `merge_index` gave: one change, or none."""
-    return [
-        DerivedChange(
-            fields["table"],
-            tuple(DerivedFile(**file) for file in fields["added"]),
-            tuple(fields["removed"]),
-        )
-        for fields in json.loads(text)
-    ]
+    return RunWriter(attributes, time, key=key).write(stream_dir, data_file, events, times, counts)

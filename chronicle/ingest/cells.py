@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -337,12 +336,3 @@ def join_guesses(parts: Iterable[dict[str, Guess]]) -> dict[str, Guess]:
         for name, guess in part.items():
             found[name] = found[name].joined(guess) if name in found else guess
     return found
-
-
-def from_plain(given: dict[str, Any]) -> Guess:
-    """Return the guess whose fields are these, as JSON has them."""
-    cells = {
-        name: None if given[name] is None else Culprit(**given[name])
-        for name in ("culprit", "first")
-    }
-    return Guess(**{**given, **cells})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import threading
 import uuid
@@ -11,28 +12,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from chronicle.errors import ChronicleError, SchemaError, SourceError, StorageError
 from chronicle.ingest.session import first_line, open_spark
 from chronicle.ingest.sources import SourceSet
-from chronicle.jobs import Job, Runner, Told
+from chronicle.jobs import Result, Runner, Told
 from chronicle.words import number_of
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
     from pyspark.sql import DataFrame, Row, SparkSession
 
-_DDL = "position bigint, kind string, value string"
-_SCHEMA = pa.schema([("position", pa.int64()), ("kind", pa.string()), ("value", pa.string())])
-
-_FAULTS: dict[str, type[ChronicleError]] = {
-    "schema failure": SchemaError,
-    "source failure": SourceError,
-    "failure": StorageError,
-}
+_DDL = "position bigint, result binary"
+_SCHEMA = pa.schema([("position", pa.int64()), ("result", pa.binary())])
 
 _LOOK_S = 0.5
 """Seconds between looks at Spark's counters."""
@@ -100,13 +95,13 @@ def spark_runner(spark: SparkSession) -> Runner:
     return partial(_run, spark)
 
 
-def _run(spark: SparkSession, job: Job, tasks: Sequence[str]) -> list[str]:
+def _run(spark: SparkSession, job: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     if not tasks:
         return []
-    # One row, one partition, one task each; the texts travel with the function.
+    # One row, one partition, one task each; the tasks travel with the function.
     numbers = spark.range(0, len(tasks), 1, len(tasks))
     work = partial(_run_tasks, job=job, tasks=list(tasks))
     try:
@@ -119,8 +114,8 @@ def _run(spark: SparkSession, job: Job, tasks: Sequence[str]) -> list[str]:
 
 
 def run_on_partitions(
-    frame: DataFrame, work: Callable[[Iterable[pa.RecordBatch], int], str], sources: SourceSet
-) -> list[str]:
+    frame: DataFrame, work: Callable[[Iterable[pa.RecordBatch], int], Result], sources: SourceSet
+) -> list[Result]:
     """Return what ``work`` makes of each partition's batches and its number, by number.
 
     Faults of ``work`` and of reading ``sources`` reach the caller as sentences.
@@ -130,7 +125,7 @@ def run_on_partitions(
 
 
 def _run_tasks(
-    batches: Iterable[pa.RecordBatch], *, job: Job, tasks: Sequence[str]
+    batches: Iterable[pa.RecordBatch], *, job: Callable[[Any], Any], tasks: Sequence[Any]
 ) -> Iterator[pa.RecordBatch]:
     """Run the jobs whose numbers come in; runs in a worker."""
     for batch in batches:
@@ -139,7 +134,7 @@ def _run_tasks(
 
 
 def _run_partition(
-    batches: Iterable[pa.RecordBatch], *, work: Callable[[Iterable[pa.RecordBatch], int], str]
+    batches: Iterable[pa.RecordBatch], *, work: Callable[[Iterable[pa.RecordBatch], int], Any]
 ) -> Iterator[pa.RecordBatch]:
     """Run work on one partition; runs in a worker."""
     from pyspark import TaskContext
@@ -152,25 +147,26 @@ def _run_partition(
     yield outcome
 
 
-def _outcome(position: int, work: Callable[[], str]) -> pa.RecordBatch:
+def _outcome(position: int, work: Callable[[], object]) -> pa.RecordBatch:
     """Return a result, or a stated failure: an exception would travel as a traceback in text."""
     try:
-        kind, value = "result", work()
+        result = work()
     except (ChronicleError, OSError) as error:
-        faults = (name for name, known in _FAULTS.items() if isinstance(error, known))
-        kind, value = next(faults, "failure"), str(error)
+        as_itself = (kind for kind in (SchemaError, SourceError) if isinstance(error, kind))
+        result = next(as_itself, StorageError)(str(error))
     return pa.RecordBatch.from_pylist(
-        [{"position": position, "kind": kind, "value": value}], schema=_SCHEMA
+        [{"position": position, "result": pickle.dumps(result)}], schema=_SCHEMA
     )
 
 
-def _results(outcomes: DataFrame) -> list[str]:
+def _results(outcomes: DataFrame) -> list[Any]:
     """Return the results in the order of their positions; raise what failed."""
-    rows = _collect(outcomes)
-    for row in rows:
-        if row["kind"] in _FAULTS:
-            raise _FAULTS[row["kind"]](row["value"])
-    return [row["value"] for row in sorted(rows, key=lambda row: row["position"])]
+    rows = sorted(_collect(outcomes), key=lambda row: row["position"])
+    results = [pickle.loads(row["result"]) for row in rows]  # noqa: S301 - of our own workers
+    for result in results:
+        if isinstance(result, ChronicleError):
+            raise result
+    return results
 
 
 def _collect(frame: DataFrame) -> list[Row]:

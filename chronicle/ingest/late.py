@@ -7,11 +7,10 @@ files concerned anew, each on its own; slots between files that hold much become
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -62,15 +61,6 @@ class LateFile:
 
     path: str
     n_events: int
-
-    def to_json(self) -> str:
-        """Return it as text, to send it between processes."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> LateFile:
-        """Read it back."""
-        return cls(**json.loads(text))
 
 
 def to_slots(times: Ints, t_min: Ints, t_max: Ints) -> Ints:
@@ -171,16 +161,6 @@ class LateJob:
 
     n_late: int
 
-    def to_json(self) -> str:
-        """Return it as text, to send it between processes."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> LateJob:
-        """Read it back."""
-        fields = json.loads(text)
-        return cls(fields["file"], fields["ordinal"], tuple(fields["late"]), fields["n_late"])
-
 
 def plan_late(
     staged: Iterable[LateFile], live: Sequence[DataFile], *, generation: int, file_events: int
@@ -230,11 +210,7 @@ class LateMerge:
     settings: StreamSettings
     derived: DerivedWriter | None
 
-    def __call__(self, task: str) -> str:
-        """Run a job given as JSON text; returns what it wrote, as JSON text."""
-        return json.dumps([file.to_json() for file in self.run(LateJob.from_json(task))])
-
-    def run(self, job: LateJob) -> list[WrittenFile]:
+    def __call__(self, job: LateJob) -> list[WrittenFile]:
         """Write the files of one job, holding no more than three data files in memory."""
         if job.file is None:
             return self._write(read_staged(job.late), self.settings, job.ordinal)
@@ -266,11 +242,6 @@ class LateMerge:
             ordinal_prefix=prefix,
             derived=self.derived,
         )
-
-
-def from_job_results(results: Iterable[str]) -> list[WrittenFile]:
-    """Return what ``LateMerge`` wrote in all jobs."""
-    return [WrittenFile.from_json(text) for result in results for text in json.loads(result)]
 
 
 def read_staged(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:

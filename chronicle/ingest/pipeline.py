@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from chronicle.disk import discard
 from chronicle.disk_errors import reason_of
 from chronicle.errors import ChronicleError, CommitConflictError, LateEventError, SourceError
 from chronicle.ingest.jobs import spark_runner, telling_tasks
-from chronicle.ingest.late import LateFile, LateMerge, LateRoute, from_job_results, plan_late
+from chronicle.ingest.late import LateFile, LateMerge, LateRoute, plan_late
 from chronicle.ingest.preparation import (
     Checksums,
     DerivedFactory,
@@ -303,8 +304,7 @@ def _merge_late(
     job.request.progress(
         f"merging {number_of(n_late, 'late event')} into {number_of(len(removed), 'file')}"
     )
-    results = spark_runner(spark)(merge, [one.to_json() for one in jobs])
-    return _Merged(tuple(from_job_results(results)), removed)
+    return _Merged(tuple(chain(*spark_runner(spark)(merge, jobs))), removed)
 
 
 def _to_commit(

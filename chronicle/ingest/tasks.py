@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from chronicle.derived import DerivedWriter
-from chronicle.ingest.cells import Guess, from_plain, join_guesses
+from chronicle.ingest.cells import Guess, join_guesses
 from chronicle.ingest.helper_columns import BLOCK_START, HELPERS, POSITION, ROW_ID
 from chronicle.ingest.jobs import run_on_partitions, spark_runner
 from chronicle.ingest.late import LateRoute
@@ -48,13 +47,17 @@ _SORT_EVENTS_MIN = 1 << 16
 """A sort is spread over more tasks only where each has so many events."""
 
 
+Task = tuple[Piece, ...]
+"""Pieces of files that are read one after the other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """Files that are to be read, and how."""
 
     plan: ReadPlan
-    tasks: tuple[str, ...]
-    """Pieces that one task reads, as JSON; in the order of arrival."""
+    tasks: tuple[Task, ...]
+    """In the order of arrival."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -66,7 +69,7 @@ class Reading:
 # Files become tasks.
 
 
-def plan_tasks(sources: SourceSet, *, n_tasks: int) -> tuple[str, ...]:
+def plan_tasks(sources: SourceSet, *, n_tasks: int) -> tuple[Task, ...]:
     """Cut files into tasks of consecutive pieces: Parquet between row groups, others not at all.
 
     Large files are cut into at least ``n_tasks``.
@@ -74,13 +77,13 @@ def plan_tasks(sources: SourceSet, *, n_tasks: int) -> tuple[str, ...]:
     is_parquet = sources.format is SourceFormat.PARQUET
     rows = [rows_of_groups(path) if is_parquet else [] for path in sources.files]
     if is_parquet and len(rows) <= FILES_ALONE_MAX:
-        return tuple(_to_text([piece]) for piece in cut_files(sources.files, rows, n_tasks))
+        return tuple((piece,) for piece in cut_files(sources.files, rows, n_tasks))
     pieces = [Piece(i, str(path), 0, len(rows[i])) for i, path in enumerate(sources.files)]
     if len(pieces) <= FILES_ALONE_MAX:
-        return tuple(_to_text([piece]) for piece in pieces)
+        return tuple((piece,) for piece in pieces)
     numbers = np.cumsum(sources.sizes_bytes) // TASK_BYTES_MIN
     grouped = groupby(pieces, key=lambda piece: numbers[piece.position])
-    return tuple(_to_text(list(group)) for _, group in grouped)
+    return tuple(tuple(group) for _, group in grouped)
 
 
 def cut_files(
@@ -100,17 +103,9 @@ def cut_files(
     return pieces
 
 
-def _to_text(pieces: Sequence[Piece]) -> str:
-    return json.dumps([asdict(piece) for piece in pieces])
-
-
-def _to_pieces(text: str) -> list[Piece]:
-    return [Piece(**fields) for fields in json.loads(text)]
-
-
-def _read_task(text: str, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
+def _read_task(pieces: Task, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
     """Yield the records of all pieces of a task, see ``read_piece``."""
-    for piece in _to_pieces(text):
+    for piece in pieces:
         yield from read_piece(piece, plan)
 
 
@@ -130,18 +125,15 @@ def plan_reading(
 
     def guess() -> dict[str, Guess]:
         work = partial(_guess_task, plan=text_plan(found, options))
-        parts = [json.loads(text) for text in spark_runner(spark)(work, tasks)]
-        return join_guesses({name: from_plain(one) for name, one in part.items()} for part in parts)
+        return join_guesses(spark_runner(spark)(work, tasks))
 
     plan = make_plan(found, options, time=options.time, stream_schema=stream_schema, guess=guess)
     return Reading(plan, tasks)
 
 
-def _guess_task(text: str, *, plan: ReadPlan) -> str:
-    """Find out what the columns of text files seem to be; returns JSON by column."""
-    pieces = _to_pieces(text)
-    guesses = join_guesses(guess_columns(Path(one.path), one.position, plan) for one in pieces)
-    return json.dumps({name: asdict(guess) for name, guess in guesses.items()})
+def _guess_task(pieces: Task, *, plan: ReadPlan) -> dict[str, Guess]:
+    """Find out what the columns of text files seem to be."""
+    return join_guesses(guess_columns(Path(one.path), one.position, plan) for one in pieces)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -151,22 +143,22 @@ def _guess_task(text: str, *, plan: ReadPlan) -> str:
 def run_survey(job: Job, spark: SparkSession, reading: Reading) -> Survey:
     """Look at the times of all records."""
     look = partial(survey_task, plan=reading.plan, stream_end=job.stream_end)
-    found = [json.loads(text) for text in spark_runner(spark)(look, reading.tasks)]
-    splits = (Split(**fields) for one in found for fields in one["splits"])
-    return summarise_splits(splits, n_cut=sum(one["n_cut"] for one in found))
+    found = spark_runner(spark)(look, reading.tasks)
+    splits = chain.from_iterable(seen for seen, _ in found)
+    return summarise_splits(splits, n_cut=sum(n_cut for _, n_cut in found))
 
 
-def survey_task(text: str, *, plan: ReadPlan, stream_end: int | None) -> str:
+def survey_task(pieces: Task, *, plan: ReadPlan, stream_end: int | None) -> tuple[list[Split], int]:
     """Look at the times of a task's records; returns what was seen, and how many were cut."""
     cut = Cut()
     splits = []
-    for piece in _to_pieces(text):
+    for piece in pieces:
         split = Split(piece.position, piece.first)
         for batch in read_piece(piece, plan, time_only=not plan.is_fine, cut=cut):
             split.add(batch.column(plan.time).cast(pa.int64()), stream_end)
         if split.n_usable or split.n_bad:
-            splits.append(asdict(split))
-    return json.dumps({"splits": splits, "n_cut": cut.n_values})
+            splits.append(split)
+    return splits, cut.n_values
 
 
 # ---------------------------------------------------------------------------------------------
@@ -230,14 +222,14 @@ def run_write(
     return join_outputs(run_on_partitions(frame, partial(_write_sorted, task=task), job.sources))
 
 
-def _write_task(text: str, *, plan: ReadPlan, task: WriteTask) -> str:
+def _write_task(pieces: Task, *, plan: ReadPlan, task: WriteTask) -> TaskOutput:
     """Write the events of a task's pieces."""
-    return write_part(_read_task(text, plan), task, part=0).to_json()
+    return write_part(_read_task(pieces, plan), task, part=0)
 
 
-def _write_sorted(batches: Iterable[pa.RecordBatch], number: int, *, task: WriteTask) -> str:
+def _write_sorted(batches: Iterable[pa.RecordBatch], number: int, *, task: WriteTask) -> TaskOutput:
     """Write one partition of sorted records."""
-    return write_part(batches, task, part=number).to_json()
+    return write_part(batches, task, part=number)
 
 
 def _sorted_frame(spark: SparkSession, reading: Reading, *, n_partitions: int) -> DataFrame:
@@ -254,7 +246,7 @@ def _sorted_frame(spark: SparkSession, reading: Reading, *, n_partitions: int) -
     columns = [StructField(one.name, _to_spark_type(one.type)) for one in [*numbered, *HELPERS]]
     wanted = StructType([*columns, StructField(ROW_ID, LongType())])
     read = partial(_read_numbered, plan=reading.plan, tasks=reading.tasks)
-    # One row, one partition, one task each; the texts travel with the function.
+    # One row, one partition, one task each; the tasks travel with the function.
     n_tasks = len(reading.tasks)
     frame = spark.range(0, n_tasks, 1, n_tasks).mapInArrow(read, wanted)
     time = f"c{reading.schema.get_field_index(reading.plan.time)}"
@@ -263,7 +255,7 @@ def _sorted_frame(spark: SparkSession, reading: Reading, *, n_partitions: int) -
 
 
 def _read_numbered(
-    batches: Iterable[pa.RecordBatch], *, plan: ReadPlan, tasks: Sequence[str]
+    batches: Iterable[pa.RecordBatch], *, plan: ReadPlan, tasks: Sequence[Task]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of the tasks whose numbers come in; runs in a worker."""
     names = [f"c{number}" for number in range(len(plan.schema))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -58,19 +57,14 @@ class TaskOutput:
     quarantine: list[QuarantineFile]
     late: list[LateFile]
 
-    def to_json(self) -> str:
-        """Return it as text, to send it between processes."""
-        parts = (self.files, self.quarantine, self.late)
-        return json.dumps([[file.to_json() for file in part] for part in parts])
 
-
-def join_outputs(texts: Iterable[str]) -> TaskOutput:
-    """Return what all tasks wrote, from what each said of it in JSON."""
+def join_outputs(outputs: Iterable[TaskOutput]) -> TaskOutput:
+    """Return what all tasks wrote."""
     joined = TaskOutput([], [], [])
-    for files, quarantine, late in map(json.loads, texts):
-        joined.files.extend(map(WrittenFile.from_json, files))
-        joined.quarantine.extend(map(QuarantineFile.from_json, quarantine))
-        joined.late.extend(map(LateFile.from_json, late))
+    for output in outputs:
+        joined.files.extend(output.files)
+        joined.quarantine.extend(output.quarantine)
+        joined.late.extend(output.late)
     joined.files.sort(key=lambda file: file.ordinal)
     return joined
 

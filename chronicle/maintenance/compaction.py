@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-
-import pyarrow as pa
+from itertools import chain
 
 from chronicle import config
 from chronicle.append_report import AppendReport
@@ -16,12 +13,10 @@ from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedWriter
 from chronicle.disk_errors import reason_of
 from chronicle.errors import CommitConflictError
-from chronicle.jobs import Job, Runner, run_locally
-from chronicle.settings import StreamSettings
+from chronicle.jobs import Runner, run_locally
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, watched
 from chronicle.words import number_of
-from chronicle.write.block_writer import WrittenFile
 from chronicle.write.commit import (
     COMPACT,
     OPERATION,
@@ -302,13 +297,12 @@ def compact_events(
         If the store cannot be written. What was committed before stays.
     """
     stream.check_writable()
-    merging = _Merging(stream, derived, runner, progress)
     before = stream.snapshot()
     n_rewritten, fault = 0, None
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         tasks = _to_tasks(stream.snapshot(), budget=None if full else budget)
         try:
-            for n_events, failed in _carry_out(merging, tasks):
+            for n_events, failed in _carry_out(stream, tasks, derived, runner, progress):
                 n_rewritten += n_events
                 fault = failed or fault
             break
@@ -377,45 +371,6 @@ def tidy_derived(stream: Stream, derived: DerivedWriter | None, *, budget: int) 
     return n_merged, sum(len(change.added) for change in changes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Merging:
-    """What is the same for every merge."""
-
-    stream: Stream
-    derived: DerivedWriter | None
-    runner: Runner
-    progress: Callable[[str], None]
-
-    def job(self) -> Job:
-        """Return what carries out one rewrite, wherever the runner has it run."""
-        return partial(
-            _rewrite,
-            stream_dir=self.stream.path,
-            schema=self.stream.schema,
-            settings=self.stream.settings,
-            derived=self.derived,
-        )
-
-
-def _rewrite(
-    task: str,
-    *,
-    stream_dir: Path,
-    schema: pa.Schema,
-    settings: StreamSettings,
-    derived: DerivedWriter | None,
-) -> str:
-    written = rewrite_files(
-        Rewrite.from_json(task),
-        events_dir=stream_dir / EVENTS_TABLE,
-        target_dir=stream_dir,
-        schema=schema,
-        settings=settings,
-        derived=derived,
-    )
-    return json.dumps([file.to_json() for file in written])
-
-
 def _to_tasks(snapshot: Snapshot, *, budget: int | None) -> list[Rewrite]:
     merges = choose_merges(
         [file.n_events for file in snapshot.files],
@@ -432,20 +387,33 @@ def _to_tasks(snapshot: Snapshot, *, budget: int | None) -> list[Rewrite]:
     ]
 
 
-def _carry_out(merging: _Merging, tasks: Sequence[Rewrite]) -> Iterator[tuple[int, str | None]]:
+def _carry_out(
+    stream: Stream,
+    tasks: Sequence[Rewrite],
+    derived: DerivedWriter | None,
+    runner: Runner,
+    progress: Callable[[str], None],
+) -> Iterator[tuple[int, str | None]]:
     """Rewrite and commit, some tasks at a time; yield events and fault of each commit."""
     size = config.COMPACT_MERGES_PER_COMMIT
     for first in range(0, len(tasks), size):
         batch = tasks[first : first + size]
         n_files = sum(len(task.files) for task in batch)
-        merging.progress(
+        progress(
             f"merging {number_of(n_files, 'file')} ({first + len(batch):,} of "
             f"{number_of(len(tasks), 'merge')})"
         )
-        results = merging.runner(merging.job(), [task.to_json() for task in batch])
-        written = [WrittenFile.from_json(text) for result in results for text in json.loads(result)]
+        job = partial(
+            rewrite_files,
+            events_dir=stream.path / EVENTS_TABLE,
+            target_dir=stream.path,
+            schema=stream.schema,
+            settings=stream.settings,
+            derived=derived,
+        )
+        written = list(chain(*runner(job, batch)))
         removed = tuple(name for task in batch for name in task.files)
-        fault = _replace(merging.stream, Change(tuple(written), removed, rearranges=True))
+        fault = _replace(stream, Change(tuple(written), removed, rearranges=True))
         yield sum(file.n_events for file in written), fault
 
 

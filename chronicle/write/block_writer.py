@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -52,18 +51,6 @@ class WrittenFile:
     t_max: int
     tree: DerivedFile
     derived: tuple[DerivedFile, ...]
-
-    def to_json(self) -> str:
-        """Return the value as JSON text, to send it between processes."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> WrittenFile:
-        """Read back what ``to_json`` gave."""
-        fields = json.loads(text)
-        fields["tree"] = DerivedFile(**fields["tree"])
-        fields["derived"] = tuple(DerivedFile(**derived) for derived in fields["derived"])
-        return cls(**fields)
 
 
 def write_ordered(

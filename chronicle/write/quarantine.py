@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +50,6 @@ class QuarantineFile:
     size_bytes: int
     n_rows: int
     reasons: Mapping[str, int]
-
-    def to_json(self) -> str:
-        """Return it as text."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> QuarantineFile:
-        """Read it back."""
-        return cls(**json.loads(text))
 
 
 class QuarantineWriter:

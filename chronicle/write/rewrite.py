@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,21 +30,6 @@ class Rewrite:
 
     drop: tuple[int, int] | None = None
     """Internal times: events of [start, stop) are left out."""
-
-    def to_json(self) -> str:
-        """Return the value as JSON text, to send it between processes."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Rewrite:
-        """Read back what ``to_json`` gave."""
-        fields = json.loads(text)
-        drop = fields["drop"]
-        return cls(
-            tuple(fields["files"]),
-            fields["ordinal"],
-            None if drop is None else (drop[0], drop[1]),
-        )
 
 
 def rewrite_files(

@@ -1,4 +1,4 @@
-"""Jobs over JSON text run on threads and on Spark alike."""
+"""Jobs run on threads and on Spark alike."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import pytest
 
 from chronicle import StreamSettings, create_store, open_store
 from chronicle.errors import CorruptBlockError, StorageError
-from chronicle.jobs import run_locally
+from chronicle.jobs import Result, Task, run_locally
 from chronicle.log import delta_log
 from chronicle.store import Stream
 from chronicle.write.block_writer import WrittenFile
@@ -250,8 +250,8 @@ def test_progress_is_told_and_runs_are_committed_some_files_at_a_time(
 
 
 def test_jobs_can_be_sent_to_other_processes(stream: Stream) -> None:
-    def elsewhere(job: Callable[[str], str], tasks: Sequence[str]) -> list[str]:
-        return run_locally(pickle.loads(pickle.dumps(job)), tasks)
+    def elsewhere(job: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+        return pickle.loads(pickle.dumps(run_locally(*pickle.loads(pickle.dumps((job, tasks))))))
 
     create(stream, ["venue"], runner=elsewhere)
     assert tail_of(stream, "venue") == 0
@@ -289,7 +289,7 @@ def test_a_damaged_events_file_stops_the_creation_and_is_named(stream: Stream) -
 def test_events_appended_while_an_index_is_created_are_found(
     stream: Stream, writes_runs: bool
 ) -> None:
-    def slow(job: Callable[[str], str], tasks: Sequence[str]) -> list[str]:
+    def slow(job: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
         commit_table(
             stream, rows(10, first=N), derived=RunWriter(("venue",), "t") if writes_runs else None
         )
@@ -301,7 +301,7 @@ def test_events_appended_while_an_index_is_created_are_found(
 
 
 def test_two_creations_at_once_make_one_index(stream: Stream) -> None:
-    def twice(job: Callable[[str], str], tasks: Sequence[str]) -> list[str]:
+    def twice(job: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
         results = run_locally(job, tasks)
         create(stream, ["venue"])
         return results
@@ -516,7 +516,7 @@ def test_killed_while_compacting_leaves_the_old_runs_or_the_new(stream: Stream, 
 def test_two_compactions_at_once_leave_one_run_in_the_end(stream: Stream) -> None:
     create(stream, ["venue"])
 
-    def twice(job: Callable[[str], str], tasks: Sequence[str]) -> list[str]:
+    def twice(job: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
         results = run_locally(job, tasks)
         compact_index(stream, "venue")
         return results

@@ -19,7 +19,6 @@ from chronicle.ingest.late import (
     LateMerge,
     LateRoute,
     LateWriter,
-    from_job_results,
     merge_batches,
     plan_late,
     to_slots,
@@ -70,7 +69,7 @@ def merge(stream: Stream, late: Events, cuts: list[int], folder: Path) -> None:
     file_events = stream.settings.file_events
     jobs = plan_late(staged[::-1], live, generation=generation, file_events=file_events)
     run = LateMerge(stream.path / "events", stream.path, SCHEMA, stream.settings, None)
-    written = from_job_results([run(job.to_json()) for job in jobs])
+    written = [file for job in jobs for file in run(job)]
     removed = tuple(job.file for job in jobs if job.file is not None)
     change = Change(tuple(written), removed)
     commit_change(stream, change, read_version=version, metadata={"chronicle.operation": "ingest"})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,7 +47,7 @@ def test_pieces_cover_every_row_group_once_in_order(groups: list[list[int]], n_t
 def test_text_files_are_shared_out_whole_and_in_order(sizes: list[int]) -> None:
     files = tuple(Path(f"{i}.csv") for i in range(len(sizes)))
     tasks = plan_tasks(SourceSet(SourceFormat.CSV, files, tuple(sizes)), n_tasks=2)
-    found = [[piece["position"] for piece in json.loads(task)] for task in tasks]
+    found = [[piece.position for piece in task] for task in tasks]
     assert [position for task in found for position in task] == list(range(len(sizes)))
     assert len(tasks) <= max(64, sum(sizes) // (4 << 20) + 1)
 
@@ -62,11 +60,10 @@ def write(path: Path, times: list[int | None]) -> Piece:
 
 def test_survey_of_a_piece_sees_its_rows_alone(tmp_path: Path) -> None:
     piece = write(tmp_path / "a.parquet", [9, 9, 3, None, 2, 5])
-    found = json.loads(survey_task(json.dumps([asdict(piece)]), plan=PLAN, stream_end=4))
-    (row,) = found["splits"]
-    assert (row["n_usable"], row["n_bad"], row["t_min"], row["t_max"]) == (3, 1, 2, 5)
-    assert (row["ordered"], row["n_late"], row["late"]) == (False, 2, [3, 2])
-    assert (row["position"], row["block_start"]) == (0, 1)
+    (found,), _ = survey_task((piece,), plan=PLAN, stream_end=4)
+    assert (found.n_usable, found.n_bad, found.t_min, found.t_max) == (3, 1, 2, 5)
+    assert (found.ordered, found.n_late, found.late) == (False, 2, [3, 2])
+    assert (found.position, found.block_start) == (0, 1)
 
 
 def test_a_file_that_is_damaged_is_named(tmp_path: Path) -> None:

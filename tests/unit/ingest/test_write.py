@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def test_outputs_of_tasks_travel_and_come_in_stream_order(tmp_path: Path) -> Non
     task = to_task(tmp_path, late=late)
     rows = [*[event(t) for t in range(9)], faulty("no time", "{}")]
     parts = [write_part([to_batch(rows)], task, part=part) for part in (0, 1)]
-    joined = join_outputs(part.to_json() for part in reversed(parts))
+    joined = join_outputs(pickle.loads(pickle.dumps(parts[::-1])))
     assert joined.files == parts[0].files + parts[1].files
     assert joined.quarantine == parts[1].quarantine + parts[0].quarantine
     assert joined.late == parts[1].late + parts[0].late
