@@ -161,7 +161,7 @@ class PatternMatcher(RowIntake):
     def take_over(self, packed: State) -> None:
         """Go on from what a matcher of the same query knew when it gave its state.
 
-        ValueError if it is of another query or version, or not what such a matcher knows.
+        ValueError if it is not what such a matcher knows.
         """
         arrays = self._from_state(packed)
         self._pending, self._inbox, self._n_inbox = None, [], packed["n_inbox"]

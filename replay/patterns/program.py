@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -133,11 +132,6 @@ class MatchProgram:
     """What is summed over matches that are not made; None: they are."""
     query: BoundPatternQuery
     """What was compiled."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Tells programs apart whose matchers could not take up each other's state."""
-        return hashlib.sha256(repr(self.query).encode()).hexdigest()
 
     @property
     def is_double(self) -> tuple[bool, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,6 @@ IntArray = npt.NDArray[np.int64]
 
 KNOWN_MIN = 1 << 10
 """Partitions, or texts, that are known at least before those of no row kept are forgotten."""
-
-STATE_VERSION: Final = 1
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -177,8 +175,6 @@ class RowIntake(ABC):
             "partition_keys": tuple(keys),
             "numbers": {name: getattr(self, name) for name in self.numbers},
             "kind": self.kind,
-            "version": STATE_VERSION,
-            "query": self._program.fingerprint,
             "arrays": {"partitions": known, **arrays},
             "waiting": [{"first": first, "table": batch.table} for batch, first in self._deferred],
         }
@@ -186,17 +182,12 @@ class RowIntake(ABC):
     def _from_state(self, state: State) -> Arrays:
         """Take over what every matcher knows; return the arrays.
 
-        What compiled loops follow is checked: ValueError if it is of another query or version, or
-        not what a matcher of this program knows.
+        What compiled loops follow is checked: ValueError if it is not what a matcher of this
+        program knows. That it is of this query, and of this version, is told by the snapshot.
         """
-        if (state["kind"], state["query"]) != (self.kind, self._program.fingerprint):
-            raise ValueError("a state of another query; take it over in a matcher of its own query")
+        if state["kind"] != self.kind:
+            raise ValueError("a state of another kind of matcher")
         arrays: Arrays = state["arrays"]
-        version = state["version"]
-        if version != STATE_VERSION:
-            raise ValueError(
-                f"a state of version {version}; this matcher reads version {STATE_VERSION}"
-            )
         keys, known = [_to_key(key) for key in state["partition_keys"]], arrays["partitions"]
         if known.dtype != np.int64 or known.shape != (3, len(keys)):
             raise ValueError("the state knows of other partitions than it names")

@@ -483,7 +483,7 @@ class TrendOperator(RowIntake):
     def take_over(self, packed: State) -> None:
         """Go on from what an operator of the same query knew when it gave its state.
 
-        ValueError if it is of another query or version, or not what such an operator knows.
+        ValueError if it is not what such an operator knows.
         """
         arrays = self._from_state(packed)
         self._firsts = arrays["firsts"]

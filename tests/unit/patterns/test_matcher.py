@@ -475,14 +475,6 @@ def test_bound_rows_in_nested_quantifiers_are_remembered_by_what_is_read_of_them
     assert len(find(asked, numbers(values.tolist()))) == n - 1
 
 
-def test_state_is_refused_by_another_query() -> None:
-    one, other = (compile_program(query(A, [is_letter(s)])) for s in "ab")
-    state = PatternMatcher(one).state()
-    PatternMatcher(one).take_over(state)
-    with pytest.raises(ValueError, match="another query"):
-        PatternMatcher(other).take_over(state)
-
-
 def ask(clauses: str, **columns: list[Any]) -> list[tuple[int, int]]:
     """Return the times of first and last row of the matches."""
     sql = (

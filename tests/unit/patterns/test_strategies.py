@@ -157,13 +157,6 @@ def test_first_row_of_a_partition_that_a_dictionary_names_before_it_comes(
         assert rows_of(find(bound, table, cuts)) == [(0, 1), (2, 3)]
 
 
-def test_a_state_of_another_query_is_refused() -> None:
-    one, other = (asked(A, [Rule(letter)], ANY) for letter in "ab")
-    state = new_matcher(compile_program(one)).state()
-    with pytest.raises(ValueError, match="another query"):
-        new_matcher(compile_program(other)).take_over(state)
-
-
 def test_exponentially_many_matches_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     program = compile_program(asked(plus(A), [Rule("a")], ANY))
     matcher = new_matcher(program)
