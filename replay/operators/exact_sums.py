@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
 
-_HALF = 32
-_LOW_HALF = (1 << _HALF) - 1
+HALF = 32
+LOW_HALF = (1 << HALF) - 1
 
 _MANTISSA_BITS = 53
 UNIT_EXPONENT = 1126
@@ -24,12 +24,13 @@ UNIT_EXPONENT = 1126
 
 def sums_of_integers(values: IntArray, begins: IntArray, ends: IntArray) -> list[int]:
     """Return the exact sum of each range of at most 2**31 integers of 64 bits."""
-    upper = _range_sums(values >> _HALF, begins, ends).tolist()
-    lower = _range_sums(values & _LOW_HALF, begins, ends).tolist()
-    return [(high << _HALF) + low for high, low in zip(upper, lower, strict=True)]
+    upper = range_sums(values >> HALF, begins, ends).tolist()
+    lower = range_sums(values & LOW_HALF, begins, ends).tolist()
+    return [(high << HALF) + low for high, low in zip(upper, lower, strict=True)]
 
 
-def _range_sums(half: IntArray, begins: IntArray, ends: IntArray) -> IntArray:
+def range_sums(half: IntArray, begins: IntArray, ends: IntArray) -> IntArray:
+    """Return the sum of each range of halves of integers, which 2**31 of them cannot overflow."""
     sums: IntArray = np.concatenate([np.zeros(1, np.int64), np.cumsum(half)])
     differences: IntArray = sums[ends] - sums[begins]
     return differences

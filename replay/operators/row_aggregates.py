@@ -15,6 +15,7 @@ from replay.expressions.columns import Values
 from replay.expressions.scalars import Faults
 from replay.expressions.types import DECIMAL_DIGITS, SCALES
 from replay.language.bound import Aggregate, DataType
+from replay.operators.exact_sums import HALF, LOW_HALF, range_sums
 from replay.operators.row_kernels import running_best, running_squares, running_sum
 
 IntArray = npt.NDArray[np.int64]
@@ -22,9 +23,6 @@ Bools = npt.NDArray[np.bool_]
 
 _ELEMENTS_MAX = 2**31 - 1
 """Values that arrays of Arrow made together can have."""
-
-_HALF = 32
-_LOW_HALF = (1 << _HALF) - 1
 
 
 class Spans(NamedTuple):
@@ -151,19 +149,13 @@ def _sums(what: Aggregate, data: Any, spans: Spans) -> tuple[Values, Bools | Non
     there = _all_or(spans.ends > spans.begins)
     if data.dtype == np.float64:
         return Values(_up_to(running_sum(data, spans.segments), spans), there), None
-    upper, lower = (_differences(half, spans) for half in (data >> _HALF, data & _LOW_HALF))
-    upper += lower >> _HALF
-    sums, fits = (upper << _HALF) + (lower & _LOW_HALF), upper == upper.astype(np.int32)
+    halves = (data >> HALF, data & LOW_HALF)
+    upper, lower = (range_sums(half, spans.begins, spans.ends) for half in halves)
+    upper += lower >> HALF
+    sums, fits = (upper << HALF) + (lower & LOW_HALF), upper == upper.astype(np.int32)
     if what.type in SCALES:
         fits = fits & (np.abs(sums) < 10**DECIMAL_DIGITS)
     return Values(sums, there), fits
-
-
-def _differences(half: IntArray, spans: Spans) -> IntArray:
-    """Return sums of halves of integers, of which 2**31 rows cannot overflow."""
-    sums: IntArray = np.concatenate([np.zeros(1, np.int64), np.cumsum(half)])
-    differences: IntArray = sums[spans.ends] - sums[spans.begins]
-    return differences
 
 
 def _average(what: Aggregate, sums: Values, count: IntArray) -> Values:
@@ -175,7 +167,7 @@ def _average(what: Aggregate, sums: Values, count: IntArray) -> Values:
     scale = SCALES.get(what.argument.type)
     if scale is None:
         return Values(sums.data.astype(np.float64) / among, sums.valid)
-    whole = two_sum((sums.data >> _HALF) * 2.0**_HALF, (sums.data & _LOW_HALF) * 1.0)
+    whole = two_sum((sums.data >> HALF) * 2.0**HALF, (sums.data & LOW_HALF) * 1.0)
     mean = divide(divide(whole, among.astype(np.float64)), np.float64(10**scale))
     return Values(mean[0], sums.valid)
 
