@@ -120,11 +120,6 @@ def to_configuration(master: str, *, n_cores: int) -> dict[str, str]:
         "spark.sql.caseSensitive": "true",
         "spark.sql.shuffle.partitions": str(min(max(n_cores, 2), SHUFFLE_PARTITIONS_MAX)),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_ROWS),
-        # A null in place of a cell that does not parse must be told from a null that was there.
-        "spark.sql.csv.parser.columnPruning.enabled": "false",
-        # Times before the Gregorian calendar are taken as written.
-        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
         # A range sort's partitions are its files: what they are must not depend on statistics.
         "spark.sql.adaptive.enabled": "false",
     }
