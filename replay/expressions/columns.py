@@ -42,6 +42,13 @@ class Values(NamedTuple):
     data: Any
     valid: Any
 
+    def take(self, rows: npt.NDArray[np.integer[Any]]) -> Values:
+        """Return the values of some rows, of those that are by row."""
+        data, valid = self
+        if isinstance(data, np.ndarray):
+            return Values(data[rows], None if valid is None else valid[rows])
+        return Values(data.take(pa.array(rows)), None)
+
 
 def literal(value: Any, data_type: DataType) -> Values:
     """Return a constant as one value for all rows."""

@@ -151,11 +151,9 @@ class _Evaluation:
         codes, dictionary = self._source.encoded(next(iter(read)))
         entries = DictionaryColumns(dictionary)
         faults = Faults(codes)
-        data, valid = _spread(_Evaluation(entries, faults, None).run(call), entries.n_rows)
+        values = _spread(_Evaluation(entries, faults, None).run(call), entries.n_rows)
         self._faults.count += faults.count
-        if isinstance(data, pa.Array):
-            return Values(data.take(pa.array(codes)), None)
-        return Values(data[codes], None if valid is None else valid[codes])
+        return values.take(codes)
 
     def _call(self, call: Call) -> Values:
         op, args = call.op, call.args

@@ -152,11 +152,4 @@ def _together(argument: Values | None, groups: Groups) -> tuple[Values | None, S
     counts = np.bincount(groups.of_row, minlength=groups.n_groups)
     ends = np.cumsum(counts)
     spans = Spans(groups.of_row[order], ends - counts, ends)
-    return None if argument is None else _take(argument, order), spans
-
-
-def _take(values: Values, rows: IntArray) -> Values:
-    data, valid = values
-    if isinstance(data, np.ndarray):
-        return Values(data[rows], None if valid is None else valid[rows])
-    return Values(data.take(pa.array(rows)), None)
+    return None if argument is None else argument.take(order), spans

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from chronicle.time import to_int64
 from chronicle.tree.summary import Ints
-from replay.expressions.columns import Columns, Values
+from replay.expressions.columns import Columns
 from replay.expressions.evaluate import evaluate, truths
 from replay.expressions.scalars import Faults
 from replay.language.bound import (
@@ -162,7 +162,7 @@ class WindowAggregator:
         if len(numbers) > 1:
             order = order_rows(codes, len(numbers))
             codes, positions = codes[order], positions[order]
-            columns = [_take(values, order) for values in columns]
+            columns = [values.take(order) for values in columns]
             partitions = None if partitions is None else partitions[order]
         # An empty stream has no borders to cut at.
         cut = self._forming.cut if len(positions) else (0, 0, 0)
@@ -225,10 +225,3 @@ def _filter(placed: Placed, passes: np.typing.NDArray[np.bool_]) -> Placed:
         None if codes is None else codes[passes],
         numbers,
     )
-
-
-def _take(values: Values, rows: Ints) -> Values:
-    data, valid = values
-    if isinstance(data, np.ndarray):
-        return Values(data[rows], None if valid is None else valid[rows])
-    return Values(data.take(pa.array(rows)), None)
