@@ -311,7 +311,7 @@ def whole_cases(draw: st.DrawFn) -> tuple[Expression, int | None, int | None, Da
     before, value = draw(values), draw(values)
     around = 0 if before is None or value is None else value - before
     close = st.integers(-2, 2).map(lambda step: max(-MAX - 1, min(around + step, MAX)))
-    constants = st.one_of(close, close.map(lambda c: max(-c, -MAX)), WHOLES)
+    constants = st.one_of(close, close.map(lambda c: min(-c, MAX)), WHOLES)
     step = T.INTEGER if type_ is T.INTEGER else T.INTERVAL
     x, p = now(type_), prev(type_)
     if type_ is T.DATE:
