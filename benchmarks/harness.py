@@ -146,12 +146,11 @@ def new_parser(program: str, doc: str | None, *, rounds: int = ROUNDS) -> argpar
     return parser
 
 
-def run_child(*arguments: str, given: str | None = None, cwd: Path | None = None) -> Any:
+def run_child(*arguments: str, given: str | None = None) -> Any:
     """Return the JSON that a process of its own prints, a Python with these arguments."""
     done = subprocess.run(
-        [sys.executable, *arguments], check=True, capture_output=True, text=True, input=given,
-        cwd=cwd,
-    )  # fmt: skip
+        [sys.executable, *arguments], check=True, capture_output=True, text=True, input=given
+    )
     return json.loads(done.stdout)
 
 

@@ -7,10 +7,9 @@ import json
 import random
 from datetime import datetime, timedelta
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 
-from benchmarks.harness import Timing, fail, new_parser, print_comparison, run_child, write_results
+from benchmarks.harness import Timing, fail, new_parser, run_child, write_results
 
 NAMES = ("Anna", "Bob, jr", 'O"Neil', "Zoë", "plain")
 SEED = 1
@@ -19,10 +18,7 @@ CHILD = """
 import json, sys, time
 from pathlib import Path
 from chronicle import create_store
-try:
-    from chronicle.ingest.local import AppendOptions, append_files
-except ImportError:  # before version 0.3
-    from chronicle.local.append_files import AppendOptions, append_files
+from chronicle.ingest.local import AppendOptions, append_files
 source, store = sys.argv[1:]
 made = create_store(Path(store))
 wall, cpu = time.perf_counter(), time.process_time()
@@ -56,11 +52,11 @@ def write_files(folder: Path, n_events: int) -> dict[str, Path]:
     return paths
 
 
-def append_once(tree: Path, source: Path, n_events: int) -> tuple[float, float]:
-    """Append a file in a process of its own that imports ``tree``; return wall and CPU seconds."""
+def append_once(source: Path, n_events: int) -> tuple[float, float]:
+    """Append a file in a process of its own; return wall and CPU seconds."""
     with TemporaryDirectory() as folder:
         store = str(Path(folder) / "store")
-        wall, cpu, found = run_child("-c", CHILD, str(source), store, cwd=tree)
+        wall, cpu, found = run_child("-c", CHILD, str(source), store)
     if found != n_events:
         fail(f"{source.name} became {found:,} events, not {n_events:,}")
     return wall, cpu
@@ -69,30 +65,15 @@ def append_once(tree: Path, source: Path, n_events: int) -> tuple[float, float]:
 def main(arguments: list[str] | None = None) -> None:
     parser = new_parser("text_append", __doc__, rounds=3)
     parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--before", type=Path, help="another checkout to compare with")
     options = parser.parse_args(arguments)
-    trees = {"now": Path.cwd()} | ({"before": options.before} if options.before else {})
-    results: dict[str, dict[str, float]] = {}
+    timings = []
     with TemporaryDirectory() as folder:
         for name, path in write_files(Path(folder), options.events).items():
-            rounds: dict[str, list[tuple[float, float]]] = {tree: [] for tree in trees}
-            for _ in range(options.rounds):
-                for tree, where in trees.items():
-                    rounds[tree].append(append_once(where, path, options.events))
-            timings = [
-                Timing(f"{tree}, processor", tuple(cpu for _, cpu in found), "", ())
-                for tree, found in rounds.items()
-            ]
-            print_comparison(
-                f"{name}: {options.events:,} events", timings, baseline=timings[-1].name
-            )
-            cpu_s = {tree: median(cpu for _, cpu in found) for tree, found in rounds.items()}
-            wall_s = {tree: median(wall for wall, _ in found) for tree, found in rounds.items()}
-            results[name] = {f"{tree}_cpu_s": value for tree, value in cpu_s.items()}
-            results[name] |= {f"{tree}_wall_s": value for tree, value in wall_s.items()}
-            if options.before:
-                results[name]["times_the_processor_time_before"] = cpu_s["before"] / cpu_s["now"]
-    write_results("text_append", {"n_events": options.events, "files": results})
+            rounds = [append_once(path, options.events) for _ in range(options.rounds)]
+            walls, cpus = zip(*rounds, strict=True)
+            timings.append(Timing(name, walls, cpu_rounds_s=cpus))
+            print(f"{name}: {timings[-1].median_s:.2f} s, of a processor {timings[-1].cpu_s:.2f} s")
+    write_results("text_append", {"n_events": options.events, "files": timings})
 
 
 if __name__ == "__main__":
