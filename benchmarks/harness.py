@@ -20,6 +20,7 @@ import numpy as np
 
 import replay
 from chronicle.compiled import compile_at_once
+from replay.engines.weights import machine_facts
 
 compile_at_once()
 
@@ -179,23 +180,8 @@ def print_comparison(title: str, timings: Sequence[Timing], *, baseline: str) ->
 
 def machine() -> dict[str, Any]:
     """Return what the figures depend on besides the code."""
-    return {
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "cores": os.cpu_count(),
-        "processor": _processor(),
-        "versions": {name: version(name) for name in ("numba", "numpy", "pyarrow", "deltalake")},
-    }
-
-
-def _processor() -> str:
-    """Return the processor's name, where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor())
+    versions = {name: version(name) for name in ("numba", "numpy", "pyarrow", "deltalake")}
+    return {**machine_facts(), "system": platform.platform(), "versions": versions}
 
 
 def write_results(name: str, results: dict[str, Any], *, folder: Path = RESULTS) -> None:

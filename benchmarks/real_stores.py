@@ -113,7 +113,7 @@ def ticks_source(data: Path, n_events: int | None = None) -> Source:
     return Source(TICKS, lambda: pq.read_table(data / TICKS_FILE), TICK_INDEXES, n_events=n_events)
 
 
-def keyed_ticks_source(data: Path, n_events: int | None = None) -> Source:
+def keyed_ticks_source(data: Path) -> Source:
     """Return the same with summaries of the price for each symbol."""
     return Source(
         TICKS_BY_SYMBOL,
@@ -121,7 +121,6 @@ def keyed_ticks_source(data: Path, n_events: int | None = None) -> Source:
         (),
         key="symbol",
         derived=("by(price)",),
-        n_events=n_events,
     )
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle import Store, Stream, StreamSettings, config, create_store, ensure_store
-from chronicle.write.block_writer import write_ordered
-from chronicle.write.commit import APPEND, OPERATION, commit_files
+from chronicle.write.materialise import materialise
 from datasets.synthetic import SCHEMA, SEED, SIGMAS, TIME, generate
 from indexing import RunWriter
 from replay.calibration.measure import calibrate, choose_stream, keep
@@ -108,19 +107,8 @@ def bulk_stream(
     index: tuple[str, ...],
 ) -> Stream:
     """Write events in order of time into a new stream, without Spark, in one commit."""
-    stream = store.create_stream(name, schema, settings)
-    files = write_ordered(
-        batches,
-        stream_dir=stream.path,
-        schema=stream.schema,
-        settings=settings,
-        ordinal_prefix=f"{0:06d}-{0:06d}",
-        derived=RunWriter(index, settings.time, key=settings.key),
-    )
-    n_events = sum(file.n_events for file in files)
-    metadata = {OPERATION: APPEND, "n_events": str(n_events), "n_late": "0"}
-    commit_files(stream, files, read_version=stream.refresh(), metadata=metadata)
-    return stream
+    derived = RunWriter(index, settings.time, key=settings.key)
+    return materialise(store, name, batches, schema=schema, settings=settings, derived=derived)
 
 
 def shifted(n_events: int, first: int, *, seed: int = SEED) -> Iterator[pa.RecordBatch]:

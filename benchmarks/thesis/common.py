@@ -61,10 +61,10 @@ class Picked:
     """Blocks it estimates for its plan."""
 
 
-def pick(question: Question, rules: Sequence[Rule] = RULES) -> dict[str, Picked]:
+def pick(question: Question) -> dict[str, Picked]:
     """Return what each strategy picks; where nothing is to be weighed, the one plan there is."""
     picked = {}
-    for rule in rules:
+    for rule in RULES:
         features = question.features if rule.with_map else question.uniform_features
         if features is None or not question.conditions:
             only = question.chosen

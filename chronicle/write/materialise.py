@@ -22,7 +22,7 @@ def materialise(
     *,
     schema: pa.Schema,
     settings: StreamSettings,
-    lineage: Lineage,
+    lineage: Lineage | None = None,
     derived: DerivedWriter | None = None,
 ) -> Stream:
     """Create a stream of events that come in order; it appears whole, or not at all.
