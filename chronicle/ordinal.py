@@ -20,7 +20,12 @@ def parse_ordinal(name: str, *, events_dir: Path) -> tuple[int, ...]:
     A file that was rewritten into several has one more level in each of them. Ordinals compare
     as tuples do, so the pieces of a file stand where it stood.
     """
-    return tuple(int(level) for level in ordinal_of(name, events_dir=events_dir).split("-"))
+    return levels_of(ordinal_of(name, events_dir=events_dir))
+
+
+def levels_of(ordinal: str) -> tuple[int, ...]:
+    """Return the numbers of an ordinal."""
+    return tuple(int(level) for level in ordinal.split("-"))
 
 
 def ordinal_of(name: str, *, events_dir: Path) -> str:

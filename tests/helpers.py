@@ -14,7 +14,7 @@ from numba import config
 from chronicle import Store, StreamSettings, open_store
 from chronicle.store import Stream
 from chronicle.write.block_writer import WrittenFile, write_ordered
-from chronicle.write.commit import commit_files
+from chronicle.write.commit import Change, commit_change
 from indexing import RunWriter
 from tests.memory_stream import MemoryStore, fill_memory
 from tests.strategies import SmallStream
@@ -44,7 +44,7 @@ def commit_table(stream: Stream, table: pa.Table, **how: Any) -> int:
     """Write and commit events behind the stream's end; return the version they made."""
     version = stream.snapshot().version
     files = write_table(stream, table, **how)
-    return commit_files(stream, files, read_version=version, metadata={}).version
+    return commit_change(stream, Change(tuple(files)), read_version=version, metadata={}).version
 
 
 def fill_stream(

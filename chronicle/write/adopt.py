@@ -26,7 +26,7 @@ from chronicle.log.adopted_file import (
     stamp_of,
     to_fingerprint,
 )
-from chronicle.ordinal import child
+from chronicle.ordinal import child, levels_of
 from chronicle.paths import infer_type, local_path, to_constant, values_in
 from chronicle.schema import check_texts, normalise_schema
 from chronicle.settings import StreamSettings
@@ -480,11 +480,11 @@ def _take(
     snapshot = stream.snapshot(version, without=frozenset(file.name for file in gone))
     news = _verify(stream, table, missing, progress)
     kept = [
-        TimeSpan(file.name, file.t_min, file.t_max, _levels(file.ordinal))
+        TimeSpan(file.name, file.t_min, file.t_max, levels_of(file.ordinal))
         for file in snapshot.files
     ]
     coming = [
-        TimeSpan(one.found.inside, one.t_min, one.t_max, _levels(one.ordinal)) for one in news
+        TimeSpan(one.found.inside, one.t_min, one.t_max, levels_of(one.ordinal)) for one in news
     ]
     check_disjoint([*kept, *coming], stream.time_type)
     writer = None if derived is None else derived(stream)
@@ -521,10 +521,6 @@ def _verify(
         ordinal = child(f"{generation:06d}-{part:06d}", 0)
         news.append(_News(file, adopted_name(ordinal, file.fingerprint), ordinal, *times))
     return news
-
-
-def _levels(ordinal: str) -> tuple[int, ...]:
-    return tuple(int(level) for level in ordinal.split("-"))
 
 
 def _commit(

@@ -18,6 +18,7 @@ from chronicle.errors import CommitConflictError, CorruptTreeError, StorageError
 from chronicle.log import delta_log
 from chronicle.log.delta_log import LoggedChange, NewFile, new_files
 from chronicle.log.stream_metadata import add_metadata
+from chronicle.ordinal import levels_of
 from chronicle.snapshot import DataFile
 from chronicle.store import Stream
 from chronicle.time import to_int64
@@ -56,17 +57,6 @@ class Committed:
 
     fault: str | None = None
     """What was not committed of what is derived from the events, and why."""
-
-
-def commit_files(
-    stream: Stream,
-    files: Sequence[WrittenFile],
-    *,
-    read_version: int,
-    metadata: Mapping[str, str],
-) -> Committed:
-    """Commit files that are added to a stream; see ``commit_change``."""
-    return commit_change(stream, Change(tuple(files)), read_version=read_version, metadata=metadata)
 
 
 def commit_change(
@@ -244,8 +234,7 @@ def keeps_order(change: Change, live: Sequence[DataFile]) -> bool:
 
 
 def _stream_order(file: DataFile | WrittenFile) -> tuple[int, int, tuple[int, ...], str]:
-    levels = tuple(int(level) for level in file.ordinal.split("-"))
-    return file.t_min, file.t_max, levels, file.name
+    return file.t_min, file.t_max, levels_of(file.ordinal), file.name
 
 
 def has_landed(stream: Stream, files: Iterable[WrittenFile], *, since: int) -> bool:

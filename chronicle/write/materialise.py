@@ -12,7 +12,7 @@ from chronicle.settings import Lineage, StreamSettings
 from chronicle.store import Store, Stream, create_store
 from chronicle.stream_folder import check_stream_name, check_unclaimed, open_staging, put_in_place
 from chronicle.write.block_writer import write_ordered
-from chronicle.write.commit import MATERIALISE, OPERATION, check_whole, commit_files
+from chronicle.write.commit import MATERIALISE, OPERATION, Change, check_whole, commit_change
 
 
 def materialise(
@@ -55,7 +55,8 @@ def materialise(
             n_events = sum(file.n_events for file in files)
             metadata = {OPERATION: MATERIALISE, "n_events": str(n_events)}
             version = target.snapshot().version
-            committed = commit_files(target, files, read_version=version, metadata=metadata)
+            change = Change(tuple(files))
+            committed = commit_change(target, change, read_version=version, metadata=metadata)
             check_whole(committed, store.path / name)
         taken = StreamExistsError(
             f"another process made '{name}' in store '{store.path}' meanwhile; take another name"

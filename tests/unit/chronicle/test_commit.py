@@ -53,7 +53,6 @@ from chronicle.write.commit import (
     commit_change,
     commit_derived,
     commit_events,
-    commit_files,
     commit_tree,
     complete_derived,
     keeps_order,
@@ -86,9 +85,9 @@ def test_of_two_stale_appends_one_stops_and_can_be_run_again(tmp_path: Path):
     assert theirs.snapshot().version == read_version
     our_files = write_table(ours, ticks(20, 30))
     their_files = write_table(theirs, ticks(20, 40))
-    commit_files(ours, our_files, read_version=read_version, metadata={})
+    commit_change(ours, Change(tuple(our_files)), read_version=read_version, metadata={})
     with pytest.raises(CommitConflictError, match="run it again"):
-        commit_files(theirs, their_files, read_version=read_version, metadata={})
+        commit_change(theirs, Change(tuple(their_files)), read_version=read_version, metadata={})
     assert seen_times(ours) == list(range(30))
     commit_table(theirs, ticks(30, 40))
     assert seen_times(ours) == list(range(40))
@@ -174,7 +173,7 @@ def test_foreign_file_is_named_and_nothing_is_answered(tmp_path: Path):
 def test_overlapping_files_are_refused(tmp_path: Path):
     stream = make_stream(tmp_path, [ticks(0, 20)], schema=TICKS)
     late = write_table(stream, ticks(5, 10))
-    commit_files(stream, late, read_version=stream.snapshot().version, metadata={})
+    commit_change(stream, Change(tuple(late)), read_version=stream.snapshot().version, metadata={})
     with pytest.raises(StorageError, match="overlap in time"):
         stream.snapshot()
 

@@ -29,7 +29,7 @@ from chronicle.maintenance.vacuum import FileOnDisk, choose_garbage, oldest_reta
 from chronicle.store import Stream, open_store
 from chronicle.tree.tree_file import TREE_TABLE
 from chronicle.write.append import append as append_late
-from chronicle.write.commit import commit_files, complete_derived
+from chronicle.write.commit import Change, commit_change, complete_derived
 from chronicle.write.lifecycle import delete_range
 from chronicle.write.quarantine import (
     QUARANTINE_SCHEMA,
@@ -271,7 +271,9 @@ def _quarantined(tmp_path: Path) -> Stream:
     _put_aside(stream, AA)
     files = write_table(stream, ticks(4, 8))
     metadata = {"chronicle.operation": "ingest", "quarantine_batch": AA}
-    commit_files(stream, files, read_version=stream.snapshot().version, metadata=metadata)
+    commit_change(
+        stream, Change(tuple(files)), read_version=stream.snapshot().version, metadata=metadata
+    )
     _put_aside(stream, BB)
     return stream
 

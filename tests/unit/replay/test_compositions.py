@@ -183,7 +183,7 @@ def test_what_cannot_be_finished_leaves_nothing_behind(
         def interrupt(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("chronicle.write.materialise.commit_files", interrupt)
+        monkeypatch.setattr("chronicle.write.materialise.commit_change", interrupt)
     with pytest.raises(raised):
         replay.query(store, "CREATE STREAM copy AS SELECT * FROM s")
 
