@@ -154,7 +154,9 @@ def query(
             explanation = replay.explain(
                 opened, statement, params=params, tables=tables_of(table), plan=plan, as_of=as_of
             )
-            _print_explained(explanation, targets[0], report)
+            if report is not None:
+                explanation.report(report)
+            print_explained(explanation, targets[0].output_format)
         return
     answers = answers_in_pieces(
         opened,
@@ -172,11 +174,9 @@ def query(
         _tell(_written(answer, target, report), analyze, analysis)
 
 
-def _print_explained(explanation: Explanation, target: Target, report: Path | None) -> None:
-    """Print a plan, and write a page of it where one is wanted."""
-    if report is not None:
-        explanation.report(report)
-    is_json = target.output_format == "json"
+def print_explained(explanation: Explanation, output_format: str) -> None:
+    """Print a plan, for machines where the format is that of JSON."""
+    is_json = output_format == "json"
     print(json.dumps(explanation.to_dict(), indent=2) if is_json else explanation)
 
 

@@ -236,9 +236,7 @@ def time_range(
 
 def stream_of(store: Path, name: str) -> Stream:
     """Open a stream."""
-    from chronicle import open_store
-
-    return open_store(store).stream(name)
+    return store_of(store).stream(name)
 
 
 def store_of(store: Path) -> Store:

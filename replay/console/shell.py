@@ -190,8 +190,7 @@ class Session:
             explanation = replay.explain(
                 self._store, statement, params=chosen.params, plan=chosen.plan
             )
-            is_json = chosen.output_format == "json"
-            print(json.dumps(explanation.to_dict(), indent=2) if is_json else explanation)
+            ask.print_explained(explanation, chosen.output_format)
             return
         bounds = limits(chosen.timeout, None, None)
         answer = answer_in_pieces(
