@@ -365,3 +365,14 @@ _EXTREMES: dict[KeyKind, tuple[Key, Key]] = {
     KeyKind.DOUBLE: (-math.inf, math.inf),
     KeyKind.STRING: ("", ""),
 }
+
+
+def after_prefix(prefix: str) -> str | None:
+    """Return the least string above all that start with ``prefix``, or None if there is none."""
+    while prefix:
+        code = ord(prefix[-1]) + 1
+        if code <= 0x10FFFF:
+            # Surrogates are no characters of UTF-8.
+            return prefix[:-1] + chr(0xE000 if 0xD800 <= code <= 0xDFFF else code)
+        prefix = prefix[:-1]
+    return None

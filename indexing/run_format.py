@@ -30,6 +30,7 @@ import pyarrow as pa
 from chronicle.tree.column_file import ColumnWriter
 from indexing.config import FENCE_KEY_CHARS
 from indexing.entries import Entries, GroupWords
+from indexing.key_range import after_prefix
 from indexing.keys import KeyKind
 
 FILE_KIND = "run"
@@ -44,8 +45,6 @@ _DIVISOR_SAMPLE = 256
 _UNSIGNED = (1 << 64) - 1
 _NARROW = 1 << 32
 _INT64 = range(-(1 << 63), 1 << 63)
-_LAST_CODE_POINT = 0x10FFFF
-_SURROGATES = range(0xD800, 0xE000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +270,5 @@ def cut_above(key: object) -> object:
     """Return a fence no smaller than ``key``: itself, or what follows all strings of a prefix."""
     if not isinstance(key, str) or len(key) <= FENCE_KEY_CHARS:
         return key
-    prefix = key[:FENCE_KEY_CHARS].rstrip(chr(_LAST_CODE_POINT))
-    if not prefix:
-        return key
-    following = ord(prefix[-1]) + 1
-    if following in _SURROGATES:
-        following = _SURROGATES.stop
-    return prefix[:-1] + chr(following)
+    following = after_prefix(key[:FENCE_KEY_CHARS])
+    return key if following is None else following

@@ -190,8 +190,6 @@ class Culprit:
     """Its line; the number of its record while the file is being read."""
 
     text: str
-    was: str
-    """Kind of the column before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +233,7 @@ class Guess:
                 return Guess(wide, largest, None, n_nested, self.first)
         culprit = self.culprit or other.culprit
         if self.kind != "text" and other.first is not None and culprit is None:
-            culprit = replace(other.first, was=self.kind)
+            culprit = other.first
         return Guess("text", 0, culprit, n_nested, self.first)
 
     def seen(
@@ -277,7 +275,7 @@ class Guess:
 def _first(cells: pa.Array, where: tuple[int, int]) -> Culprit:
     """Return the first cell that holds something."""
     row = int(np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False))[0])
-    return Culprit(where[0], where[1] + row, str(as_text(cells.slice(row, 1))[0].as_py()), "")
+    return Culprit(where[0], where[1] + row, str(as_text(cells.slice(row, 1))[0].as_py()))
 
 
 def _narrower(wide: str) -> str | None:
@@ -325,7 +323,7 @@ def _culprit(
             wrong = wrong | names.to_numpy(zero_copy_only=False)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            return Culprit(where[0], where[1] + row, str(cells[row].as_py()), begin)
+            return Culprit(where[0], where[1] + row, str(cells[row].as_py()))
     return None
 
 

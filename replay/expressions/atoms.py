@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-from indexing.key_range import Key, KeyRange, KeyRanges
+from indexing.key_range import Key, KeyRange, KeyRanges, after_prefix
 from replay.expressions import evaluate
 from replay.expressions.literals import INT64_MAX, INT64_MIN, UNIT_US
 from replay.expressions.nodes import AnchorKind, Attribute, Call, Expression, Literal
@@ -176,7 +176,7 @@ def like_ranges(pattern: str, escape: str | None, truth: bool) -> KeyRanges:
         return ranges_of_comparison("=" if truth else "<>", None, prefix)
     if not truth or not prefix:
         return KeyRanges.everything()
-    end = _after_prefix(prefix)
+    end = after_prefix(prefix)
     return KeyRanges.of([KeyRange(prefix, end, True, end is None)])
 
 
@@ -194,17 +194,6 @@ def _literal_prefix(pattern: str, escape: str | None) -> tuple[str, bool]:
             return "".join(prefix), False
         prefix.append(character)
     return "".join(prefix), True
-
-
-def _after_prefix(prefix: str) -> str | None:
-    """Return the least string above all that start with ``prefix``, or None if there is none."""
-    while prefix:
-        code = ord(prefix[-1]) + 1
-        if code <= 0x10FFFF:
-            # Surrogates are no characters of UTF-8.
-            return prefix[:-1] + chr(0xE000 if 0xD800 <= code <= 0xDFFF else code)
-        prefix = prefix[:-1]
-    return None
 
 
 def count_predicates(conditions: Iterable[Expression | None]) -> int:

@@ -390,7 +390,10 @@ class WindowedMatching(_Windowed):
             self.n_faults += self._latest.n_faults
             for table in self._latest.tables:
                 if table.num_rows:
-                    yield self._cut(self._with_window(table, window.start, window.end))
+                    kept = self._with_window(table, window.start, window.end).slice(0, self._left)
+                    if self._left is not None:
+                        self._left -= kept.num_rows
+                    yield kept
                 if self.is_done:
                     return
 
@@ -414,13 +417,6 @@ class WindowedMatching(_Windowed):
             for source, name in self._query.output
         ]
         return pa.table(columns, names=names) if names else pa.table({"": pa.nulls(n_rows)})
-
-    def _cut(self, table: pa.Table) -> pa.Table:
-        if self._left is None:
-            return table
-        kept = table.slice(0, self._left)
-        self._left -= kept.num_rows
-        return kept
 
 
 class GroupedMatching:
