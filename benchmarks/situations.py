@@ -5,7 +5,7 @@ Goals S1 to S10 of situations. Times are those of all the process' threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
@@ -363,16 +363,22 @@ def index(store: Store, rounds: int) -> Measured:
     return Measured("S7: a rare condition of three", seen, timings)
 
 
+_SLOW = pa.schema([("t", pa.int64()), ("level", pa.float64()), ("x", pa.float64())])
+
+
+def _slow_batches() -> Iterator[pa.RecordBatch]:
+    """Yield 20 M rows whose level changes in one of 100 blocks."""
+    random, n = np.random.default_rng(SEED), 1_000_000
+    for t in (np.arange(first, first + n) for first in range(0, 20 * n, n)):
+        level = (t + 100_000) // (100 * StreamSettings(time="t").block_events) % 2 * 10.0
+        yield pa.record_batch([t, level, random.random(n)], schema=_SLOW)
+
+
 def slow(folder: Path, rounds: int) -> Measured:
     """S8: a slow signal is read where its conditions change."""
-    n = 2_000_000
-    t = np.arange(n)
-    level = ((t + 300_000) // 400_000 % 2).astype(np.float64) * 10
-    rows = pa.table({"t": t, "level": level, "x": np.random.default_rng(SEED).random(n)})
     store = kept_store(
-        folder / "store-slow", "slow", rows.schema, StreamSettings(time="t"), rows.to_batches(),
-        index=(),
-    )  # fmt: skip
+        folder / "store-slow", "slow", _SLOW, StreamSettings(time="t"), _slow_batches(), index=()
+    )
     sql = (
         "FROM slow DEFINE H AS level > 5 AT LEAST 1000 WITHIN 500000 EMIT FINAL "
         "RETURN AVG(H.x) AS mean"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,9 @@ FEW_EVENTS = 1 << 12
 """Events of the first unit where a LIMIT may have enough soon; each next one has twice as many."""
 
 
+SEQ: Final = "\0seq"
+"""Name of a column, one that no stream has: where each event stands in the source."""
+
 Computed = Callable[[pa.Table, Faults], pa.Table]
 """Gives rows with more columns, and counts the faults of computing them."""
 
@@ -52,6 +56,8 @@ class Reading:
     """Whether strings stay dictionary-encoded, as whoever groups by them wants them."""
     computed: Computed | None = None
     """Adds columns, told by each row alone, in the threads that read; only without ``where``."""
+    numbered: bool = False
+    """Whether `SEQ` is handed on, too."""
 
     @property
     def first_columns(self) -> list[str]:
@@ -101,19 +107,12 @@ class Scan:
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the events that pass, at least one table."""
-        yield self._empty()
-        for _, table in self.placed():
-            yield table
+        yield self.empty()
+        found = (table for _, table in self.units())
+        yield from _latest_first(found, self._reading) if self.backward else found
 
-    def placed(self) -> Iterator[tuple[int, pa.Table]]:
-        """Yield tables with events, each with the ``seq`` of the first event of its blocks.
-
-        Without a condition, and not backward, a table holds every event from there on.
-        """
-        found = self._read_all()
-        yield from _latest_first(found, self._reading) if self._reading.backward else found
-
-    def _read_all(self) -> Iterator[tuple[int, pa.Table]]:
+    def units(self) -> Iterator[tuple[IntArray, pa.Table]]:
+        """Yield blocks that were read at once, and their events that pass, if there are any."""
         mark = clock()
         for unit, done in read_ahead(
             self._units, self._read, in_threads=self._in_threads and len(self._units) > 1
@@ -123,7 +122,7 @@ class Scan:
             self.n_rows += done.n_rows
             self.n_faults += done.n_faults
             if done.table.num_rows:
-                yield int(self._source.bases[unit[0]]), done.table
+                yield unit, done.table
             mark = clock()
 
     @property
@@ -135,12 +134,19 @@ class Scan:
         bases = self._source.bases
         return int((bases[unit + 1] - bases[unit]).sum())
 
-    def _empty(self) -> pa.Table:
+    def empty(self) -> pa.Table:
+        """Return a table without events."""
         nothing = np.empty(0, np.int64)
-        return self._given(self._source.read_blocks(nothing, list(self._reading.columns)))
+        table = self._source.read_blocks(nothing, list(self._reading.columns))
+        return self._given(table, nothing, nothing)
 
-    def _given(self, table: pa.Table) -> pa.Table:
-        return table if self._reading.encoded else decoded(table)
+    def _given(self, table: pa.Table, unit: IntArray, rows: IntArray | None) -> pa.Table:
+        """Return some rows of a unit, all without ``rows``, as they are handed on."""
+        table = table if self._reading.encoded else decoded(table)
+        if not self._reading.numbered:
+            return table
+        rows = np.arange(table.num_rows) if rows is None else rows
+        return table.append_column(SEQ, pa.array(self._seqs(unit, rows)))
 
     def _read(self, unit: IntArray) -> _Read:
         """Read what the condition names, and the rest only of blocks where it holds."""
@@ -148,7 +154,7 @@ class Scan:
         first = self._source.read_blocks(unit, self._reading.first_columns)
         n_rows, faults = self._count(unit), Faults()
         if where is None:
-            table, computed = self._given(first), self._reading.computed
+            table, computed = self._given(first, unit, None), self._reading.computed
             table = table if computed is None else computed(table, faults)
             return _Read(table, n_rows, faults.count)
         rows = np.flatnonzero(truths(where, Rows(first, n_rows), faults))
@@ -157,10 +163,11 @@ class Scan:
         if len(rows) < n_rows:
             known = known.take(pa.array(rows))
         if not late:
-            return _Read(self._given(known), n_rows, faults.count)
+            return _Read(self._given(known, unit, rows), n_rows, faults.count)
         rest = fetch_events(self._source, late, self._seqs(unit, rows))
         found = [(rest if name in late else known).column(name) for name in columns]
-        return _Read(self._given(pa.table(found, names=columns)), n_rows, faults.count)
+        table = self._given(pa.table(found, names=columns), unit, rows)
+        return _Read(table, n_rows, faults.count)
 
     def _seqs(self, unit: IntArray, rows: IntArray) -> IntArray:
         """Return the ``seq`` of rows of the unit's blocks."""
@@ -216,9 +223,7 @@ def in_units(table: pa.Table) -> Iterator[pa.Table]:
         yield table.slice(first, UNIT_EVENTS)
 
 
-def _latest_first(
-    found: Iterator[tuple[int, pa.Table]], reading: Reading
-) -> Iterator[tuple[int, pa.Table]]:
+def _latest_first(found: Iterator[pa.Table], reading: Reading) -> Iterator[pa.Table]:
     """Yield tables that come last first, with later rows first inside.
 
     Rows of one time keep their order, so those of the earliest time wait: earlier tables may have
@@ -226,8 +231,8 @@ def _latest_first(
     """
     assert reading.time is not None
     waiting: list[pa.Table] = []
-    awaited = seq = 0
-    for seq, table in found:
+    awaited = 0
+    for table in found:
         times = to_int64(table.column(reading.time), name=reading.time).to_numpy()
         n = len(times)
         if waiting and times[0] == awaited:
@@ -235,15 +240,15 @@ def _latest_first(
             continue
         n_before = int(np.searchsorted(times, awaited, side="left")) if waiting else n
         if waiting:
-            yield seq, pa.concat_tables([table.slice(n_before), *waiting])
+            yield pa.concat_tables([table.slice(n_before), *waiting])
         n_first = int(np.searchsorted(times, times[0], side="right"))
         # ~x is -1 - x, which the least integer has too.
         places = np.argsort(~times[n_first:n_before], kind="stable") + n_first
         if len(places):
-            yield seq, table.take(pa.array(places))
+            yield table.take(pa.array(places))
         waiting, awaited = [table.slice(0, n_first)], int(times[0])
     if waiting:
-        yield seq, pa.concat_tables(waiting)
+        yield pa.concat_tables(waiting)
 
 
 def decoded(table: pa.Table) -> pa.Table:

@@ -106,28 +106,31 @@ both ends, and none is empty."""
 
 
 class Alike(NamedTuple):
-    """Rows of a stream that are left unread, since it is known what all of them say."""
+    """Parts of a stream that are left unread, as it is known what all rows of each say; by column.
 
-    first: int
-    """``seq`` of the first."""
-    stop: int
+    They lie between the rows that are read, or behind them.
+    """
+
+    aggregate: AggregateRanges
+    """Aggregates rows of the stream, read or not."""
+    first: IntArray
+    """``seq`` of the first row of each."""
+    stop: IntArray
     """``seq`` behind the last."""
-    begins: int
+    begins: IntArray
     """The time of the first."""
-    time: int
+    until: IntArray
     """The time of the last."""
     says: npt.NDArray[np.bool_]
-    """What the class of the query says of such rows (`AlikeBlocks`)."""
-    aggregate: AggregateRanges
-    """Aggregates rows of the stream, also those that were pushed."""
+    """What the class of the query says of such rows (`AlikeBlocks`), a row each."""
 
 
 @runtime_checkable
 class ToldOperator(Protocol):
     """An operator that may be told what rows say instead of being given them."""
 
-    def tell(self, rows: Alike) -> Iterator[pa.Table]:
-        """Take the next rows, all alike."""
+    def tell(self, events: pa.Table, alike: Alike) -> Iterator[pa.Table]:
+        """Take the next rows: some, with their `SEQ`, and parts between them."""
         ...
 
 

@@ -63,27 +63,19 @@ def without(ranges: IntArray, mask: BoolArray) -> IntArray:
     return ranges_of(mask_of(ranges, len(mask)) & ~mask)
 
 
-def parts_of(ranges: IntArray, mask: BoolArray, breaks: BoolArray) -> list[tuple[int, int, bool]]:
-    """Return the parts of disjoint ranges: of blocks in a mask, or of others.
-
-    A part of the mask ends before a block at which it breaks.
+def parts_of(mask: BoolArray, goes_on: BoolArray) -> IntArray:
+    """Return the ranges of blocks that are set in a mask, of blocks that go on as the one before.
 
     Examples
     --------
-    >>> mask, breaks = np.array([0, 1, 1, 1, 0]) > 0, np.array([0, 0, 0, 1, 0]) > 0
-    >>> parts_of(np.array([[0, 4]]), mask, breaks)
-    [(0, 1, False), (1, 3, True), (3, 4, True)]
+    >>> mask, goes_on = np.array([0, 1, 1, 1, 0]) > 0, np.array([0, 0, 1, 0, 0]) > 0
+    >>> parts_of(mask, goes_on).tolist()
+    [[1, 3], [3, 4]]
     """
-    parts: list[tuple[int, int, bool]] = []
-    for first, stop in ranges.tolist():
-        own = mask[first:stop]
-        is_new = np.append(True, (own[1:] != own[:-1]) | (own[1:] & breaks[first + 1 : stop]))
-        begins = np.flatnonzero(is_new[: len(own)])
-        ends = np.append(begins[1:], len(own))[: len(begins)]
-        parts += zip(
-            (begins + first).tolist(), (ends + first).tolist(), own[begins].tolist(), strict=True
-        )
-    return parts
+    begins, ends = mask.copy(), mask.copy()
+    begins[1:] &= ~(mask[:-1] & goes_on[1:])
+    ends[:-1] &= ~mask[1:] | begins[1:]
+    return np.stack((np.flatnonzero(begins), np.flatnonzero(ends) + 1), axis=1)
 
 
 def with_rows_before(ranges: IntArray, n_rows: int, base: IntArray) -> IntArray:

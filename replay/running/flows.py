@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -35,12 +36,14 @@ from replay.patterns.program import compile_program, summed_as_pushed
 from replay.planning.block_ranges import (
     all_blocks,
     count_events,
+    no_blocks,
     parts_of,
     ranges_of,
     with_rows_before,
+    without,
 )
 from replay.planning.plan import Plan, PlanKind
-from replay.planning.requirements import Aggregation, Details
+from replay.planning.requirements import Aggregation, AlikeBlocks, Details
 from replay.planning.statistics import IntArray
 from replay.query_plan import AnyPlan, FlowPlan, OwnPlan
 from replay.running.scalars import given_by, nothing_of, with_values
@@ -153,7 +156,7 @@ class StreamFlow(PlannedFlow):
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield the rows that pass."""
-        yield from self._scan(self._look_up())
+        yield from self._scan(self._look_up(), self.reading).tables()
 
     def _look_up(self) -> IntArray:
         """Return the stretches of blocks that the lookups leave."""
@@ -162,9 +165,9 @@ class StreamFlow(PlannedFlow):
         self._found = found.work + bytes_of(self.snapshot, blocks, self.reading.all_columns)
         return blocks
 
-    def _scan(self, blocks: IntArray) -> Iterator[pa.Table]:
-        self._scans.append(Scan(self.source, blocks, self.reading))
-        return self._scans[-1].tables()
+    def _scan(self, blocks: IntArray, reading: Reading) -> Scan:
+        self._scans.append(Scan(self.source, blocks, reading))
+        return self._scans[-1]
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
@@ -192,26 +195,23 @@ class ClassFlow(StreamFlow):
         snapshot, found = self.snapshot, self.look()
         required, columns = self.plan.required, self.reading.all_columns
         blocks = self._with_rows_beside(found.stretches.blocks)
-        at, parts = 0, []
-        for first, stop in blocks.tolist():
-            parts += self._parts(max(at, first), stop)
-            at = stop
-        read = np.array([part[:2] for part in parts if not part[2]], np.int64).reshape(-1, 2)
+        alike = None if self.plan.kind is PlanKind.FULL else required.alike
+        read = blocks if alike is None else without(blocks, alike.mask)
         self._found += found.work + bytes_of(snapshot, read, columns)
         if required.row_before_by is not None:
             where = self.reading.where
             self._before = RowsBefore(snapshot, self.statistics, self.plan, columns, where)
-        if len(read) < len(parts):
+        if alike is not None and self.reading.where is None:
             self._kept = KeptBlocks(self.source, columns, KEPT_EVENTS)
-        yield from self.operator.push(next(self._scan(np.empty((0, 2), np.int64))))
+        yield from self.operator.push(self._scan(no_blocks(), self.reading).empty())
         at = 0
-        for first, stop, is_alike in [*parts, (snapshot.n_blocks,) * 2 + (False,)]:
+        for first, stop in [*blocks.tolist(), (snapshot.n_blocks,) * 2]:
             if first > at:
                 yield from self.operator.skip(self._gap(at, first))
-            if is_alike:
-                yield from self.operator.tell(self._alike(first, stop))
-            else:
-                yield from self._pushed(first, stop)
+            stretch = max(at, first), stop
+            yield from self._pushed(*stretch) if alike is None else self._told(alike, *stretch)
+            if self.operator.is_done:
+                break
             at = stop
         yield from self.operator.finish()
 
@@ -247,28 +247,34 @@ class ClassFlow(StreamFlow):
 
     def _pushed(self, first: int, stop: int) -> Iterator[pa.Table]:
         """Read blocks, and yield what the operator makes of their rows."""
-        n_events = int(self.snapshot.bases[stop] - self.snapshot.bases[first])
-        for table in self._scan(np.array([[first, stop]])):
-            if self._kept is not None and table.num_rows == n_events:
-                self._kept.keep(np.arange(first, stop), table)
+        for _, table in self._scan(np.array([[first, stop]]), self.reading).units():
             yield from self.operator.push(table)
             if self.operator.is_done:
                 break
 
-    def _parts(self, first: int, stop: int) -> list[tuple[int, int, bool]]:
-        """Return the blocks to read, in parts, and between them those of which all is known."""
-        alike = self.plan.required.alike
-        if alike is None or self.plan.kind is PlanKind.FULL:
-            return [(first, stop, False)]
-        return parts_of(np.array([[first, stop]]), alike.mask, ~alike.goes_on)
+    def _told(self, alike: AlikeBlocks, first: int, stop: int) -> Iterator[pa.Table]:
+        """Read some of the blocks, and yield what the operator makes of all.
 
-    def _alike(self, first: int, stop: int) -> Alike:
-        """Return what the operator is told of blocks whose rows all say the same."""
-        alike, bases, leaves = self.plan.required.alike, self.snapshot.bases, self.snapshot.leaves
-        assert alike is not None
-        times = int(leaves.t_min[first]), int(leaves.t_max[stop - 1])
-        rows = int(bases[first]), int(bases[stop])
-        return Alike(*rows, *times, alike.says[first], self._aggregate)
+        LIMIT may have enough soon, so few are read at first.
+        """
+        bases, leaves = self.snapshot.bases, self.snapshot.leaves
+        own = slice(first, stop)
+        begins, ends = (first + parts_of(alike.mask[own], alike.goes_on[own])).T
+        times = leaves.t_min[begins], leaves.t_max[ends - 1]
+        parts = bases[begins], bases[ends], *times, alike.says[begins]
+        read = first + ranges_of(~alike.mask[own])
+        scan = self._scan(read, replace(self.reading, few=True, numbered=True))
+        at = 0
+        for blocks, events in chain(scan.units(), [(np.array([stop]), scan.empty())]):
+            if self._kept is not None and events.num_rows:
+                self._kept.keep(blocks, events)
+            to = int(np.searchsorted(begins, blocks[-1]))
+            if events.num_rows or to > at:
+                told = Alike(self._aggregate, *(of[at:to] for of in parts))
+                yield from self.operator.tell(events, told)
+            at = to
+            if self.operator.is_done:
+                break
 
     def _aggregate(
         self, parts: tuple[Aggregate, ...], first: IntArray, stop: IntArray, until: IntArray
@@ -304,9 +310,8 @@ class ClassFlow(StreamFlow):
         may = classes != NONE_PASS
         may[:first] = False
         last = Reading((reading.time,), reading.where, reading.time, backward=True, few=True)
-        self._scans.append(Scan(self.source, ranges_of(may), last))
-        for _, table in self._scans[-1].placed():
-            return int(to_int64(table.column(reading.time), name=reading.time)[0].as_py())
+        for _, table in self._scan(ranges_of(may), last).units():
+            return int(to_int64(table.column(reading.time), name=reading.time)[-1].as_py())
         return None
 
     def work(self) -> ExecutionStats:

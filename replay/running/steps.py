@@ -402,10 +402,11 @@ class Late:
         skip = getattr(self._made, "skip", None)
         return iter(()) if skip is None else skip(gap)
 
-    def tell(self, rows: Alike) -> Iterator[pa.Table]:
-        """Take the next rows, all alike; a table has told the columns."""
-        tell: Callable[[Alike], Iterator[pa.Table]] = getattr(self._made, "tell")  # noqa: B009
-        return tell(rows)
+    def tell(self, events: pa.Table, alike: Alike) -> Iterator[pa.Table]:
+        """Take the next rows, read or not; a table has told the columns."""
+        made: object = self._made
+        assert isinstance(made, ToldOperator)
+        return made.tell(events, alike)
 
     def finish(self) -> Iterator[pa.Table]:
         """Yield the rest."""
@@ -500,11 +501,11 @@ class Chain:
         first, *rest = self._operators
         return _pushed(first.skip(gap), rest) if isinstance(first, SkippingOperator) else iter(())
 
-    def tell(self, rows: Alike) -> Iterator[pa.Table]:
-        """Take the next rows, all alike."""
+    def tell(self, events: pa.Table, alike: Alike) -> Iterator[pa.Table]:
+        """Take the next rows, read or not."""
         first, *rest = self._operators
         assert isinstance(first, ToldOperator)
-        return _pushed(first.tell(rows), rest)
+        return _pushed(first.tell(events, alike), rest)
 
     def advance(self, time: int) -> Iterator[pa.Table]:
         """Take it that no row to come is before a time, as far as operators hand times on."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.time import to_int64
-from replay.engines.scan import Computed, decoded
+from replay.engines.scan import SEQ, Computed, decoded
 from replay.expressions.columns import Columns
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
@@ -67,6 +67,7 @@ class Derived(NamedTuple):
     partitions: Ints
     """Numbers of their partitions; empty without PARTITION BY."""
     times: Ints
+    """Of the last row that each stands for."""
     words: Words
     """Which conditions hold, a bit each in the order of DEFINE."""
     situations: Situations
@@ -245,25 +246,27 @@ class Deriver:
         time = self._query.source_time.name
         times = np.asarray(to_int64(events.column(time), name=time).to_numpy())
         partitions = self._number(events)
-        if WORDS in events.column_names:
-            words = np.array(events.column(WORDS))  # kernels are compiled for arrays of their own
-        else:
-            words = self._words(events.select(self._names), partitions)
-        situations = self._derive(kernels.Rows(partitions, times, words))
+        words = self._words(events, partitions)
+        rows = kernels.Rows(partitions, times, words, np.zeros(0, np.int64), times)
+        situations = self._derive(rows)
         self.n_rows += events.num_rows
         return Derived(partitions, times, words, situations)
 
-    def tell(self, rows: Alike) -> Derived:
-        """Take in the next rows, all alike, without a silence: only the first changes anything."""
-        nothing, times = np.zeros(0, np.int64), np.array([rows.begins])
-        words = np.zeros(1, np.uint64)
-        for name in np.flatnonzero(rows.says).tolist():
-            words |= np.uint64(1 << name)
-        self.n_rows = rows.first
-        situations = self._derive(kernels.Rows(nothing, times, words))
-        self._known.times[0] = rows.time
-        self.n_rows = rows.stop
-        return Derived(nothing, times, words, situations)
+    def tell(self, events: pa.Table, alike: Alike) -> Derived:
+        """Take in the next rows; parts of rows alike are without a silence.
+
+        So only the first one of a part may change anything, and stands for all.
+        """
+        time, nothing = self._query.source_time.name, np.zeros(0, np.int64)
+        times = np.asarray(to_int64(events.column(time), name=time).to_numpy())
+        seqs = np.concatenate((events.column(SEQ).to_numpy(), alike.first))
+        order = np.argsort(seqs, kind="stable")  # quick, as both ascend
+        bits = np.uint64(1) << np.arange(alike.says.shape[1], dtype=np.uint64)
+        words = np.concatenate((self._words(events, nothing), alike.says @ bits))[order]
+        begins, until = (np.append(times, of)[order] for of in (alike.begins, alike.until))
+        situations = self._derive(kernels.Rows(nothing, begins, words, seqs[order], until))
+        self.n_rows = int(max(seqs[order[-1]] + 1, alike.stop.max(initial=0)))
+        return Derived(nothing, until, words, situations)
 
     def _number(self, events: pa.Table) -> Ints:
         """Return the partition of each row, and make room for new ones."""
@@ -300,7 +303,7 @@ class Deriver:
         time = self._query.source_time.name
         times = np.asarray(to_int64(events.column(time), name=time).to_numpy())
         partitions = self._number(events)
-        words = self._words(events.select(self._names), partitions)
+        words = self._words(events, partitions)
         whose = partitions if len(partitions) else np.zeros(n, np.int64)
         own, places = np.unique(whose[::-1], return_index=True)
         last = n - 1 - places
@@ -313,6 +316,9 @@ class Deriver:
 
     def _words(self, events: pa.Table, partitions: Ints) -> Words:
         """Return which conditions are true of each row."""
+        if WORDS in events.column_names:
+            return np.array(events.column(WORDS))  # kernels are compiled for arrays of their own
+        events = events.select(self._names)
         source = Columns(events)
         if self._before is not None:
             whose = partitions if len(partitions) else np.zeros(events.num_rows, np.int64)

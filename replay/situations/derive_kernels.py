@@ -34,6 +34,10 @@ class Rows(NamedTuple):
     """Numbers of their partitions; empty: all are of number 0."""
     times: Ints
     words: Words
+    seqs: Ints
+    """Empty: each stands behind the one before."""
+    until: Ints
+    """Times up to which rows alike follow each that are not there; most often its own."""
 
 
 class PartitionState(NamedTuple):
@@ -62,7 +66,7 @@ class Rules(NamedTuple):
     valid_for: int
     """How long a row speaks; -1: until the next one."""
     first_seq: int
-    """``seq`` of the first row."""
+    """``seq`` of the first row, or one before it that is behind all of earlier batches."""
     gap: int
     """`NO_GAP`, `HIDING_GAP` or `ASKING_GAP`."""
     gap_time: int
@@ -96,13 +100,14 @@ def derive(rows, known, rules, begin, n_found, found):  # type: ignore[no-untype
         if n_found > n_max:
             return row, n_found
         partition = 0 if is_one else rows.partitions[row]
+        seq = rules.first_seq + row if rows.seqs.size == 0 else rows.seqs[row]
         now = rows.words[row]
         before = known.words[partition]
         is_hidden = False
         if rules.gap != NO_GAP and not known.has_spoken[partition]:
             known.has_spoken[partition] = True
             if rules.gap == ASKING_GAP:
-                known.first_rows[partition] = rules.first_seq + row
+                known.first_rows[partition] = seq
             elif rules.valid_for < 0 or rows.times[row] - rules.valid_for <= rules.gap_time:
                 is_hidden = True
         spoke = rows.times[row]
@@ -111,13 +116,12 @@ def derive(rows, known, rules, begin, n_found, found):  # type: ignore[no-untype
             spoke = known.times[partition]
             waited = rows.times[row] - spoke
             is_silent = before != 0 and waited > rules.valid_for
-            known.times[partition] = rows.times[row]
+            known.times[partition] = rows.until[row]
         if now == before and not is_silent:
             continue
         known.words[partition] = now
         ends = before if is_silent else before & ~now
         begins = now if is_silent else now & ~before
-        seq = rules.first_seq + row
         for name in range(n_names):
             bit = np.uint64(1) << np.uint64(name)
             run = known.runs[partition, name]

@@ -108,14 +108,16 @@ class SituationOperator:
         self._returns.forget()
         self._last_time = gap.time
 
-    def tell(self, rows: Alike) -> Iterator[pa.Table]:
-        """Take the next rows, all alike."""
+    def tell(self, events: pa.Table, alike: Alike) -> Iterator[pa.Table]:
+        """Take the next rows: some, and parts between them that are known unread."""
         if self.is_done:
             return
-        self._returns.aggregate_by(rows.aggregate)
-        self._note(self._deriver.tell(rows).situations, rows.first)
-        self._last_time = rows.time
-        yield from self._until(rows.time - 1)
+        first = self._deriver.n_rows
+        self._returns.aggregate_by(alike.aggregate)
+        rows = self._deriver.tell(events, alike)
+        self._note(rows.situations, first)
+        self._last_time = int(rows.times[-1])
+        yield from self._until(self._last_time - 1)
 
     def advance(self, time: int) -> Iterator[pa.Table]:
         """Take it that no row to come is before a time."""

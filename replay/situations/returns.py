@@ -164,9 +164,8 @@ class Returns:
         self._rows.append(values, first_seq + held, rows.times[held], before)
 
     def aggregate_by(self, ranges: AggregateRanges) -> None:
-        """Have rows aggregated by where they stand in the stream; none is held any more."""
+        """Have rows aggregated by where they stand in the stream; none is held."""
         self._ranges = ranges
-        self.forget()
 
     def forget(self) -> None:
         """Drop all that is held."""
