@@ -64,7 +64,7 @@ def and_valid(*masks: Any) -> Any:
     """Return where all are valid; None means everywhere."""
     result = None
     for mask in masks:
-        if mask is not None:
+        if mask is not None and mask is not np.True_:  # with it `&` of an array is slow
             result = mask if result is None else result & mask
     return result
 

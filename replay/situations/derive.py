@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from chronicle.time import to_int64
 from replay.engines.scan import SEQ, Computed, decoded
-from replay.expressions.columns import Columns
+from replay.expressions.columns import Columns, to_arrays
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
 from replay.language.bound import Expression, SituationRelation, attributes
@@ -83,7 +83,7 @@ class NumberTable:
         """Return the number of each value; None if one of them has none."""
         if not self._has_place(int(values.min()), int(values.max())):
             return None
-        found: Ints = self._table[np.subtract(values, self._low, dtype=np.int64)]
+        found: Ints = self._table.take(values - self._low)
         return found if found.min() >= 0 else None
 
     def enter(self, values: Ints, numbers: Ints) -> None:
@@ -98,7 +98,7 @@ class NumberTable:
             before, table = self._table, np.full(2 * (high - low + 1), -1)
             table[self._low - low :][: len(before)] = before
             self._low, self._table = low, table
-        self._table[np.subtract(values, self._low, dtype=np.int64)] = numbers
+        self._table[values - self._low] = numbers
 
     def _has_place(self, low: int, high: int) -> bool:
         return self._low <= low and high < self._low + len(self._table)
@@ -109,7 +109,7 @@ def _whole_numbers(keys: pa.Table) -> Ints | None:
     column = keys.column(0)
     if keys.num_columns > 1 or column.null_count or not pa.types.is_signed_integer(column.type):
         return None
-    return np.asarray(column.to_numpy())
+    return np.asarray(to_arrays(column).data)
 
 
 class Partitions:

@@ -80,7 +80,7 @@ def set_bits(holds, bits, words):  # type: ignore[no-untyped-def]
         words[row] |= bits if holds[row] else np.uint64(0)
 
 
-@njit()
+@njit(_nrt=False)
 def derive(rows, known, rules, begin, n_found, found):  # type: ignore[no-untyped-def]
     """Find the situations that begin or end at the rows from ``begin`` on.
 
