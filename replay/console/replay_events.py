@@ -116,7 +116,7 @@ def replay(
     settings = snapshot.settings
     attached = None
     if query is not None:
-        _check_one_stream(query)
+        _check_asks_of(stream, query)
         attached = online(query, snapshot.schema, time=settings.time, params=values)
     paced = events(
         opened,
@@ -146,7 +146,8 @@ def replay(
     say(f"{number_of(paced.n_events, 'event')} in {time.monotonic() - began:.1f} s")
 
 
-def _check_one_stream(query: str) -> None:
+def _check_asks_of(stream: str, query: str) -> None:
+    """Refuse a query over other streams than the one whose events are handed out."""
     from replay.language.syntax import streams_of
     from replay.running.statement import parse
 
@@ -155,6 +156,12 @@ def _check_one_stream(query: str) -> None:
         raise typer.BadParameter(
             f"a replay hands out the events of one stream, and the query reads {', '.join(read)}; "
             "push the events of each to replay.online in Python",
+            param_hint="--query",
+        )
+    if read != (stream,):
+        raise typer.BadParameter(
+            f"the replay hands out the events of '{stream}', and the query reads '{read[0]}'; "
+            f"replay that stream, or write FROM {stream}",
             param_hint="--query",
         )
 

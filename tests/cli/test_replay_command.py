@@ -101,6 +101,15 @@ def test_a_query_over_two_streams_is_refused_by_their_names(command: Commands) -
     assert "reads s, other" in done.words
 
 
+@pytest.mark.parametrize("source", ["other", "S"])
+def test_a_query_over_another_stream_is_not_answered_by_the_events_of_this_one(
+    command: Commands, source: str
+) -> None:
+    done = command("replay", "s", "--query", f"SELECT t FROM {source} WHERE a = 1")
+    assert (done.code, done.out) == (2, "")
+    assert f"hands out the events of 's', and the query reads '{source}'" in done.words
+
+
 def test_ctrl_c_says_where_it_was_and_nothing_of_commits(command: Commands) -> None:
     taken = []
 
