@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -302,7 +301,7 @@ def shown_value(value: Value | None, data_type: pa.DataType) -> Any:
     if pat.is_boolean(data_type):
         return bool(value)
     if pat.is_date(data_type):
-        return (dt.date(1970, 1, 1) + dt.timedelta(days=int(value))).isoformat()
+        return str(np.datetime64(int(value), "D"))
     if pat.is_timestamp(data_type):
         return show_time(int(value), time_type(data_type, column=""))
     return _finite(value)

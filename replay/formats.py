@@ -6,6 +6,7 @@ import datetime as dt
 import io
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from decimal import Decimal
@@ -23,6 +24,13 @@ _ESCAPED_CONTROLS = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x
 
 _LARGE = pa.large_string()
 """Texts of a piece may hold more bytes than 32 bits count."""
+
+_FIRST_TOLD = np.datetime64("-32767-01-01", "s")
+_LAST_TOLD = np.datetime64("32767-12-31", "s")
+"""Arrow writes times between these as text, and of others only that they are out of range."""
+
+_EXACT = 1 << 53
+"""Whole numbers up to this are doubles."""
 
 
 def json_rows(table: pa.Table, *, before: str = "", after: str = "") -> pa.LargeStringArray:
@@ -62,6 +70,8 @@ def values_as_texts(column: pa.ChunkedArray) -> list[str | None]:
     """
     if pat.is_timestamp(column.type):
         return list(_of_times(_whole(column)).to_pylist())
+    if pat.is_date32(column.type):
+        return list(_of_days(_whole(column)).to_pylist())
     return [_as_text(value) for value in column.to_pylist()]
 
 
@@ -127,7 +137,7 @@ def _texts(column: pa.Array) -> pa.Array:
     if pat.is_timestamp(data_type):
         return _quoted(_of_times(column))
     if pat.is_date32(data_type):
-        return _quoted(column.cast(_LARGE))
+        return _quoted(_of_days(column))
     values = (json_value(value) for value in column.to_pylist())
     texts = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
     return pa.array(texts, _LARGE)
@@ -168,6 +178,9 @@ def _of_times(column: pa.Array) -> pa.Array:
         return pa.array(map(json_value, column.to_pylist()), _LARGE)
     # Without a zone: a cast with one looks it up for every value.
     naive = column.view(pa.timestamp(data_type.unit))
+    if _is_far(naive):
+        texts = _of_far_times(naive)
+        return texts if data_type.tz is None else _joined(texts, "Z")
     seconds = naive.cast(pa.timestamp("s"), safe=False)
     is_whole = pc.equal(seconds, naive)
     if pc.all(is_whole).as_py() is not False:
@@ -176,6 +189,29 @@ def _of_times(column: pa.Array) -> pa.Array:
         exact = naive.cast(pa.timestamp("ns" if data_type.unit == "ns" else "us"))
         texts = pc.replace_with_mask(_iso(exact), is_whole, _iso(seconds.filter(is_whole)))
     return texts if data_type.tz is None else _joined(texts, "Z")
+
+
+def _of_days(column: pa.Array) -> pa.Array:
+    """Return dates as ISO 8601."""
+    is_far = _is_far(column.cast(pa.timestamp("s")))
+    return _of_far_times(column) if is_far else column.cast(_LARGE)
+
+
+def _is_far(times: pa.Array) -> bool:
+    """Tell whether a time without a zone lies in a year that Arrow writes no text of."""
+    extremes = pc.min_max(times.view(pa.int64()))
+    first, last = (np.datetime64(extremes[end].as_py(), times.type.unit) for end in ("min", "max"))
+    return bool(first < _FIRST_TOLD or last > _LAST_TOLD)  # both are false of no time at all
+
+
+def _of_far_times(column: pa.Array) -> pa.LargeStringArray:
+    """Return dates, or times without a zone, of any year as ISO 8601; one after the other."""
+    is_date = pat.is_date32(column.type)
+    unit: Any = "D" if is_date else column.type.unit
+    values = column.view(pa.int32() if is_date else pa.int64()).to_pylist()
+    texts = (None if value is None else str(np.datetime64(value, unit)) for value in values)
+    # A fraction of zeros is left out, as it is of other times.
+    return pa.array([text and re.sub(r"\.0+$", "", text) for text in texts], _LARGE)
 
 
 def _iso(times: pa.Array) -> pa.Array:
@@ -328,9 +364,17 @@ def _intervals_to_seconds(table: pa.Table) -> pa.Table:
     for index, field in enumerate(table.schema):
         if pa.types.is_duration(field.type):
             micros = table.column(index).cast(pa.duration("us")).cast(pa.int64())
-            seconds = pc.divide(micros.cast(pa.float64()), 1e6)
-            table = table.set_column(index, field.name, seconds)
+            table = table.set_column(index, field.name, _seconds(micros))
     return table
+
+
+def _seconds(micros: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Return microseconds as seconds, each rounded once."""
+    extremes = pc.min_max(micros).as_py()
+    if extremes["min"] is None or -_EXACT <= extremes["min"] <= extremes["max"] <= _EXACT:
+        return pc.divide(micros.cast(pa.float64()), 1e6)
+    seconds = (None if each is None else each / 10**6 for each in micros.to_pylist())
+    return pa.array(seconds, pa.float64())
 
 
 def as_csv(table: pa.Table) -> pa.Table:

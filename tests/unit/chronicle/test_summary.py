@@ -765,6 +765,7 @@ def test_numbers_are_told_from_texts(snapshot: Snapshot) -> None:
     [
         (1, pa.bool_(), True),
         (1, pa.date32(), "1970-01-02"),
+        (2_932_897, pa.date32(), "10000-01-01"),
         (1_500_000, pa.timestamp("us"), "1970-01-01T00:00:01.500000"),
         (math.inf, pa.float64(), "inf"),
         (2.5, pa.float64(), 2.5),

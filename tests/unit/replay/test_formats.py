@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import replay.formats
 from replay.errors import QueryError
-from replay.formats import json_rows, to_json_rows, write_answer
+from replay.formats import json_rows, to_json_rows, values_as_texts, write_answer
 from tests.oracles.json_objects import json_objects
 
 TABLE = pa.table(
@@ -220,3 +220,45 @@ def test_a_time_of_whole_nanoseconds_keeps_them() -> None:
     assert [json.loads(row)["t"] for row in json_rows(pa.table({"t": times})).to_pylist()] == [
         "1970-01-01T00:00:00.000000001Z", "1970-01-01T00:00:01Z", "1970-01-01T00:00:01.000000500Z",
     ]  # fmt: skip
+
+
+DAYS_10000 = 2_932_897
+"""From 1970-01-01 to 10000-01-01, the first day that Python's dates do not have."""
+
+DAYS_40000 = DAYS_10000 + 75 * 146_097
+"""To 40000-01-01: 75 times 400 years, and times that Arrow has no text for."""
+
+
+@pytest.mark.parametrize(
+    ("days", "shown"), [(DAYS_10000, "10000-01-01"), (DAYS_40000, "40000-01-01")]
+)
+@pytest.mark.parametrize("zone", ["", "Z"])
+def test_times_of_any_year_are_written(days: int, shown: str, zone: str) -> None:
+    instants = pa.array([days * 86_400_000_000, None, 1_500_000], pa.int64())
+    ends = instants.cast(pa.timestamp("us", "UTC" if zone else None))
+    table = pa.table({"day": pa.array([days, None, 1], pa.int32()).cast(pa.date32()), "end": ends})
+    until = [f"{shown}T00:00:00{zone}", None, f"1970-01-01T00:00:01.500000{zone}"]
+
+    objects = [json.loads(row) for row in to_json_rows(table)]
+    assert objects == [
+        {"day": day, "end": end}
+        for day, end in zip([shown, None, "1970-01-02"], until, strict=True)
+    ]
+    assert [values_as_texts(column) for column in table.columns] == [
+        [shown, None, "1970-01-02"],
+        until,
+    ]
+    written_times = [row[1] for row in csv.reader(io.StringIO(written([table], "csv").decode()))]
+    assert written_times[1:] == [text or "" for text in until]
+
+
+@pytest.mark.parametrize("output_format", ["csv", "parquet"])
+def test_an_interval_of_thousands_of_years_is_its_seconds(output_format: str) -> None:
+    years = pa.array([DAYS_10000 * 86_400_000_000 + 1, None, -1], pa.duration("us"))
+    content = written([pa.table({"took": years})], output_format)
+    read = (
+        read_parquet(content).column("took").to_pylist()
+        if output_format == "parquet"
+        else [float(row) if row else None for row in content.decode().splitlines()[1:]]
+    )
+    assert read == [253_402_300_800.000001, None, -0.000001]
