@@ -24,10 +24,7 @@ from replay.language.printer import to_sql
 from replay.language.relation_columns import RelationColumn, RelationColumns, unique_names
 from replay.language.source import Source
 from replay.language.syntax import Join, Span
-from replay.language.window_binder import count_of_rows, span_of_time
-
-SPAN_MAX = 2**61
-"""Largest span of a join, so that times and spans add up in 64 bits."""
+from replay.language.window_binder import SPAN_MAX, count_of_rows, span_of_time
 
 OF_ASOF = frozenset({JoinKind.ASOF, JoinKind.ASOF_LEFT})
 

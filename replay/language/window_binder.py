@@ -33,6 +33,9 @@ from replay.language.syntax import (
     WindowCall,
 )
 
+SPAN_MAX = 2**61
+"""Largest span, so that times and spans add up in 64 bits."""
+
 T = DataType
 _DAY, _WEEK = UNIT_US["DAY"], UNIT_US["WEEK"]
 _MONDAY = 4 * _DAY
@@ -183,6 +186,8 @@ def span_of_time(
     assert isinstance(bound.value, int)
     if bound.value <= 0:
         raise source.error(f"{what} must be longer than nothing", node)
+    if bound.value > SPAN_MAX:
+        raise source.error(f"{what} is longer than all of time; write a shorter one", node)
     return bound.value
 
 
