@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from chronicle.config import TIME_UNIT
 from chronicle.type_names import sql_type
 from indexing.errors import IndexingError
 from indexing.keys import KeyKind, as_int64, key_kind, to_plain
@@ -31,6 +32,17 @@ def to_objects(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
     kind = object_kind(column.type, name)
     values = to_plain(column)
     return as_int64(values) if kind is KeyKind.INTEGER else values.cast(pa.string())
+
+
+def from_objects(objects: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Return objects as values of the type of the column that `to_objects` was given."""
+    if pa.types.is_dictionary(objects.type):
+        objects = objects.dictionary_decode()
+    if pa.types.is_timestamp(data_type):
+        objects = objects.cast(pa.timestamp(TIME_UNIT, data_type.tz))
+    elif pa.types.is_date(data_type):
+        objects = objects.cast(pa.int32()).cast(pa.date32())
+    return objects.cast(data_type)
 
 
 def join_objects(parts: Sequence[pa.Array], *, is_unique: bool = True) -> pa.Array:

@@ -22,7 +22,7 @@ from replay.limits import check_limits
 from replay.planning.ascending import are_in
 from replay.planning.intervals import Stretches
 from replay.planning.key_join import tells_keys
-from replay.planning.plan import Condition, IndexLookup, Occurrences, Plan, Slot
+from replay.planning.plan import Condition, IndexLookup, Occurrences, Plan, PlanKind, Slot
 from replay.planning.relevant_rows import pays
 from replay.planning.row_filter import RowFilter
 from replay.planning.statistics import IntArray
@@ -32,21 +32,23 @@ from replay.planning.steps import carry_out
 class Lookups:
     """Answers a plan's lookups (``planning.steps.LookupSource``) and counts what that took.
 
-    Equal ranges of one attribute are read once. Keys of events are asked for where all rows of a
-    match agree on them, unless there are runs without keys: their files would have to be read
-    instead.
+    Equal ranges of one attribute are read once. Keys of events are asked for where no more than
+    entries is read of these, and where all rows of a match agree on them, unless there are runs
+    without keys: their files would have to be read instead.
     """
 
     def __init__(self, plan: Plan, statistics: SnapshotStatistics) -> None:
         self._statistics = statistics
         self._found: dict[IndexLookup, Lookup | MaskedEntries] = {}
         self._within = statistics.leaves.base[plan.stretches]
-        indexes = [statistics.indexes.index(c.attribute) for c in plan.conditions]
-        self._with_keys = (
-            tells_keys(plan.required, statistics.key)
-            and not plan.is_of_symbols
-            and all(index.holds_objects for index in indexes)
-        )
+        if plan.is_of_symbols:
+            self._with_keys = (
+                plan.kind is PlanKind.INDEX_ONLY and statistics.key in plan.required.of_entries
+            )
+        else:
+            self._with_keys = tells_keys(plan.required, statistics.key) and all(
+                statistics.holds_key(condition.attribute) for condition in plan.conditions
+            )
 
     @property
     def n_entries_read(self) -> int:
@@ -106,9 +108,11 @@ class Lookups:
     def keys_at(self, seq: IntArray) -> tuple[str, pa.Array]:
         """Return the name of the key column and the keys of some events found, in the order given.
 
-        Keys are int64, or strings with a dictionary or none; there is one at least.
+        Keys are int64, or strings with a dictionary or none.
         """
         assert self._statistics.key is not None
+        if not len(seq):
+            return self._statistics.key, pa.array([], pa.int64())
         parts, places = [], []
         missing = np.arange(len(seq))
         for entries in self._found.values():

@@ -139,6 +139,10 @@ class SnapshotStatistics:
         """About how many events have an attribute in ``ranges``, from fences alone."""
         return self._indexes.index(attribute).expect_count(ranges)
 
+    def holds_key(self, attribute: str) -> bool:
+        """Whether all runs of an index carry the stream's key column."""
+        return self._indexes.index(attribute).holds_objects
+
 
 def statistics_of(snapshot: Snapshot) -> SnapshotStatistics:
     """Return what planning may know; the same object as long as tree and indexes are the same."""

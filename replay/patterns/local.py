@@ -177,8 +177,6 @@ class Replay:
         assert not goes_on or not any((keys, beside, spans, program.rows_before))
         assert not goes_on or not program.rows_after
         self._goes_on = goes_on
-        self.known: Prepared | None = None
-        """Rows that are known without being read, of a replay that goes on."""
         self.asked_together: Callable[[Replay], Totals | None] = lambda _: None
         """Gives the sums over all matches where they are found with those of other queries."""
         self._n_faults: Callable[[], int] = lambda: 0
@@ -249,9 +247,6 @@ class Replay:
                     yield
             mark = clock()
         if self._goes_on:
-            if self.known is not None:
-                matcher.push(self.known, 0)
-                self.n_rows += self.known.n_rows
             matcher.finish()
             yield
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from replay.language.bound import BoundPatternQuery
 from replay.patterns.answer import aggregation_of
-from replay.patterns.known_rows import why_not_known
+from replay.patterns.known_rows import to_known
 from replay.patterns.program import MatchProgram
 from replay.patterns.requirements import requirements
 from replay.planning.plan import Plan
@@ -26,6 +26,6 @@ def plan_pattern(
     ``program`` as in `aggregation_of`.
     """
     told, required = aggregation_of(query, program), requirements(query, statistics)
-    why = why_not_known(query, program, required.relevant)
-    required = replace(required, aggregation=told, why_not_index_only=why)
+    required = replace(required, aggregation=told)
+    required = to_known(query, program, required, statistics.key)
     return choose_plan(required, statistics, **options)

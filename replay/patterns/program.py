@@ -163,18 +163,7 @@ class MatchProgram:
     def evaluate(self, columns: Columns, groups: Partitions | None) -> Prepared:
         """Evaluate the predicates on columns whose neighbours are those PREV and NEXT mean."""
         faults = Faults()
-        return self._of_words(self.masks.words(columns, faults), columns, groups, faults)
-
-    def prepare_known(self, table: pa.Table, words: Words, seq: IntArray) -> Prepared:
-        """Return rows of which it is known which symbols' conditions they satisfy.
-
-        The table has what is summed of them and the time, where they are read.
-        """
-        return replace(self._of_words(words, Columns(table), None, Faults()), seq=seq)
-
-    def _of_words(
-        self, words: Words, columns: Columns, groups: Partitions | None, faults: Faults
-    ) -> Prepared:
+        words = self.masks.words(columns, faults)
         leaves, known, strings = self._leaves(columns, faults)
         times = np.empty(0, np.int64)
         if self.within is not None:

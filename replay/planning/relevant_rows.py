@@ -138,6 +138,7 @@ class _Weighed:
     ) -> None:
         self._required, self._statistics = required, statistics
         self._features, self._full, self._parameters = features, full, parameters
+        self._takes_key = statistics.key in required.of_entries
         self._masks = [_admitted(one, required, statistics) for one in required.relevant]
         self._stretches = ranges_of(self._united(range(len(self._masks))))
         self._counted: dict[IndexLookup, LookupOption] = {}
@@ -198,6 +199,11 @@ class _Weighed:
             for name in symbol.ranges:
                 if name not in known:
                     return f"no index holds '{name}', which the condition of {symbol.symbol} bounds"
+        if self._takes_key:
+            for option in self.exact_options():
+                if not self._statistics.holds_key(option.lookup[0]):
+                    lacks = "was written, in part, without the stream's key column"
+                    return f"the index of '{option.lookup[0]}' {lacks}"
         return None
 
     def exact_options(self) -> tuple[LookupOption, ...]:
@@ -250,7 +256,8 @@ class _Weighed:
     ) -> Estimate:
         n_entries = np.array([float(option.most) for option in options])
         in_order = np.array([option.lookup[1].is_one_key for option in options], np.bool_)
-        cost = lookup_cost(n_entries, in_order, self._parameters, keyed=False)
+        keyed = kind is PlanKind.INDEX_ONLY and self._takes_key
+        cost = lookup_cost(n_entries, in_order, self._parameters, keyed=keyed)
         index_s = float(cost.sum())
         n_blocks = n_stretches = 0.0
         if kind is PlanKind.INDEX_ONLY:

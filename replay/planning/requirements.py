@@ -158,7 +158,10 @@ class Requirements:
     why_not_relevant: str | None = "it is for row patterns with SEMANTICS SKIP TILL alone"
     """Why rows may matter whatever their attributes, in words."""
     why_not_index_only: str | None = "it is for aggregates over matches that need not be made"
-    """Why more is read of rows than which of ``relevant`` they are and their times, in words."""
+    """Why more is read of rows than which of ``relevant`` they are, their times, and their values
+    of the stream's key column, in words."""
+    of_entries: frozenset[str] = frozenset()
+    """Which of time and key plan `index-only` takes from entries."""
 
     @property
     def leading_gap(self) -> bool:

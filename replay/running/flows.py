@@ -43,7 +43,7 @@ from replay.planning.block_ranges import (
     without,
 )
 from replay.planning.plan import Plan, PlanKind
-from replay.planning.requirements import Aggregation, AlikeBlocks, Details
+from replay.planning.requirements import Aggregation, AlikeBlocks, Details, Requirements
 from replay.planning.statistics import IntArray
 from replay.query_plan import AnyPlan, FlowPlan, OwnPlan
 from replay.running.scalars import given_by, nothing_of, with_values
@@ -185,6 +185,9 @@ class ClassFlow(StreamFlow):
     """Whether everything may be read where that turns out to be quicker."""
     details: Callable[[Snapshot], Details] | None = None
     """What explain tells besides; None: what the plan has."""
+    of_known: Callable[[Requirements, IndexResult], tuple[pa.Table, Chain]] | None = None
+    """Gives rows that are known by entries alone, and what they pass through; None of a class that
+    has no plan `index-only`."""
     _beside: dict[int, IntArray] = field(default_factory=dict, init=False)
     """The rows looked at before stretches, by the first block of each."""
     _kept: KeptBlocks | None = field(default=None, init=False)
@@ -192,7 +195,20 @@ class ClassFlow(StreamFlow):
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield what the operator makes of it."""
-        snapshot, found = self.snapshot, self.look()
+        found = self.look()
+        is_known = self.plan.kind is PlanKind.INDEX_ONLY
+        yield from self._of_entries(found) if is_known else self._of_blocks(found)
+
+    def _of_entries(self, found: IndexResult) -> Iterator[pa.Table]:
+        """Yield what is made of rows of which lookups tell everything."""
+        assert self.of_known is not None
+        rows, self.operator = self.of_known(self.plan.required, found)
+        self._found = found.work + ExecutionStats(n_rows=rows.num_rows)
+        return run_through(self.operator, (rows,))
+
+    def _of_blocks(self, found: IndexResult) -> Iterator[pa.Table]:
+        """Yield what the operator makes of the blocks that lookups leave."""
+        snapshot = self.snapshot
         required, columns = self.plan.required, self.reading.all_columns
         blocks = self._with_rows_beside(found.stretches.blocks)
         alike = None if self.plan.kind is PlanKind.FULL else required.alike
@@ -419,8 +435,24 @@ class PatternFlow(PlannedFlow):
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield the rows of the answer as they are found."""
-        bound, program = self.statement.bound, self.statement.program
         found = self.look()
+        is_known = self.plan.kind is PlanKind.INDEX_ONLY
+        yield from self._of_entries(found) if is_known else self._of_blocks(found)
+
+    def _of_entries(self, found: IndexResult) -> Iterator[pa.Table]:
+        """Yield the answer, of which lookups tell everything."""
+        bound = self.statement.bound
+        rows, query = known_rows(bound, self.plan.required, found, self.snapshot.schema)
+        # They stand in their order, whether they have times or not.
+        source = TableSource(rows, rows.column_names, time=None, name=query.stream)
+        blocks = all_blocks(source.n_blocks)
+        self._found = found.work
+        self._builder = ResultBuilder(source, query, compile_program(query), blocks)
+        return self._builder.tables()
+
+    def _of_blocks(self, found: IndexResult) -> Iterator[pa.Table]:
+        """Yield the answer, from the blocks that lookups leave."""
+        bound, program = self.statement.bound, self.statement.program
         blocks = found.stretches.blocks
         source, keys = self._source_of(blocks), self._key_filter(found)
         self._found, beside = found.work, None
@@ -447,17 +479,17 @@ class PatternFlow(PlannedFlow):
         self._builder = ResultBuilder(
             source, bound, program, blocks, keys, beside, spans, goes_on=goes_on
         )
-        if self.plan.kind is PlanKind.INDEX_ONLY:
-            time_type = self.snapshot.schema.field(bound.time).type
-            self._builder.replayed.known = known_rows(program, self.plan.required, found, time_type)
         if self.together is not None and self.plan.kind is PlanKind.FULL:
             asked = partial(self.together.totals, self.snapshot, lambda _: self._ordered())
             self._builder.replayed.asked_together = asked
-        yield from self._builder.tables()
+        return self._builder.tables()
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        return _matched(self._work(), self._builder, self.snapshot, self.statement.bound)
+        work = _matched(self._work(), self._builder, self.snapshot, self.statement.bound)
+        if self.plan.kind is PlanKind.INDEX_ONLY:  # the rows are those of no block
+            work = replace(work, n_blocks=0, reads=())
+        return work
 
     def _source_of(self, stretches: IntArray) -> EventSource:
         """Return where to read: small replays keep what they read for the measures."""

@@ -6,8 +6,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
+import pyarrow as pa
+
 from chronicle import Snapshot
 from costmodel.parameters import CostParameters
+from replay.engines.index_phase import IndexResult
 from replay.engines.scan import Reading
 from replay.engines.source import TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
@@ -40,10 +43,12 @@ from replay.language.required_columns import (
 )
 from replay.language.simplify import simplified
 from replay.operators.outer_pieces import Operator, OuterOperator
+from replay.patterns.known_rows import known_rows
 from replay.patterns.over_filter import to_filtered_pattern
 from replay.patterns.plan import plan_pattern
 from replay.planning.named_plans import PREFIX
 from replay.planning.plan import Plan, PlanKind
+from replay.planning.requirements import Requirements
 from replay.running.arguments import check_replayed
 from replay.running.catalog import Catalog, TableCatalog
 from replay.running.classes import ClassQuery, class_of, of_table, planned
@@ -174,7 +179,10 @@ class Opener:
         operators = matching(query, first=snapshot.t_min, enter=enter)
         reading = Reading(columns, time=query.time)
         source = self.catalog.source(snapshot)
-        return ClassFlow(snapshot, source, statistics, plan, reading, Chain(operators))
+        return ClassFlow(
+            snapshot, source, statistics, plan, reading, Chain(operators),
+            of_known=partial(_windows_of_known, query, snapshot),
+        )  # fmt: skip
 
     def _enter(self, of: Hashable) -> Enter | None:
         shared = self.catalog.shared
@@ -387,6 +395,14 @@ def clear_planned() -> None:
     """Forget plans of patterns, of filters, and of patterns over them."""
     planned.cache_clear()
     _planned_pattern.cache_clear()
+
+
+def _windows_of_known(
+    query: BoundPatternQuery, snapshot: Snapshot, required: Requirements, found: IndexResult
+) -> tuple[pa.Table, Chain]:
+    """Return the rows that entries tell, and what they pass through to be summed in windows."""
+    rows, query = known_rows(query, required, found, snapshot.schema)
+    return rows, Chain(matching(query, first=snapshot.t_min))
 
 
 def _at_least_one(

@@ -63,6 +63,8 @@ class _Windowed:
         A row pattern in windows.
     schema
         Columns of the rows.
+    columns
+        Those of them that are read, the time among them.
     first
         The time of the stream's first event; None: that of the first row.
     told_by
@@ -74,13 +76,14 @@ class _Windowed:
         self,
         query: BoundPatternQuery,
         schema: pa.Schema,
+        columns: list[str],
         *,
         first: int | None = None,
         told_by: tuple[int, ...] = (0, 1),
     ) -> None:
         assert query.windows is not None
         self._query = query
-        self._columns = columns_of_pattern(query)
+        self._columns = columns
         self._windows: _Grid | _Sliding = (
             _Sliding(query.windows.size)
             if isinstance(query.windows, SlidingWindows)
@@ -172,7 +175,8 @@ class WindowedSums(_Windowed):
         together: Callable[[], InWindows | None] | None = None,
     ) -> None:
         told_by = grouped_by_window(query.outer) if eager else (0, 1)
-        super().__init__(query, schema, first=first, told_by=told_by)
+        columns = sorted({*program.columns, *query.order_by, query.time})
+        super().__init__(query, schema, columns, first=first, told_by=told_by)
         self._program = program
         self._eager = eager
         self._found: list[tuple[IntArray, Totals]] = []
@@ -343,7 +347,7 @@ class WindowedMatching(_Windowed):
         first: int | None = None,
         told_by: tuple[int, ...] = (0, 1),
     ) -> None:
-        super().__init__(query, schema, first=first, told_by=told_by)
+        super().__init__(query, schema, columns_of_pattern(query), first=first, told_by=told_by)
         self._inside = matched_in_windows(query)
         self._program = compile_program(self._inside)
         self._left = query.limit

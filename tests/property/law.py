@@ -45,13 +45,13 @@ def answer(table: pa.Table) -> Rows:
     return comparable(table.to_pylist())
 
 
-def outcome(store: Store, sql: str, plan: str) -> tuple[Rows | str, Any]:
-    """Return the rows and what happened, or the error's words where SKIP TO cannot go on."""
+def outcome(store: Store, sql: str, plan: str) -> tuple[Rows | str, Any, pa.Schema | None]:
+    """Return rows, what happened, and the rows' types; or why SKIP TO cannot go on."""
     try:
         result = replay.query(store, sql, plan=plan, max_rows=ROWS_MAX)
     except SkipError as error:
-        return str(error), None
-    return answer(result.table), result.actual
+        return str(error), None, None
+    return answer(result.table), result.actual, result.table.schema
 
 
 def assert_plans_agree(
@@ -62,7 +62,7 @@ def assert_plans_agree(
     Return the answer of the full replay, and what happened by each of these plans.
     """
     try:
-        full, _ = outcome(store, sql, "full")
+        full, _, schema = outcome(store, sql, "full")
     except (LimitExceededError, StepLimitError):  # subsets of tens of rows: other plans see fewer
         reject()
     event(f"full: {'error' if isinstance(full, str) else f'{min(len(full), 3)} rows'}")
@@ -73,11 +73,11 @@ def assert_plans_agree(
     by_plan: dict[str, Any] = {}
     for plan in plans:
         try:
-            found, actual = outcome(store, sql, plan)
+            found, actual, types = outcome(store, sql, plan)
         except PlanError:
             assert plan != "auto"
             continue
-        assert found == full, plan
+        assert (found, types) == (full, schema), plan
         by_plan[plan] = actual
         if actual is not None:
             skips = actual.blocks_read < actual.blocks_total

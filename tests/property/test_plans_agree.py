@@ -237,7 +237,7 @@ def test_a_store_in_memory_answers_and_skips_as_one_on_the_disk(case: PatternCas
             fill_stream(store, "s", case.stream, index=case.indexes)
             for plan in ("full", "tree", "all"):
                 with suppress(PlanError):
-                    rows, actual = outcome(store, case.sql, plan)
+                    rows, actual, _ = outcome(store, case.sql, plan)
                     found[place].append((plan, rows, actual and actual.blocks_read))
         assert found[0] == found[1]
 

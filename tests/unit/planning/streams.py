@@ -221,6 +221,9 @@ class SmallStatistics:
     def expect_count(self, name: str, ranges: KeyRanges) -> float:
         return float(len(self.occurrences(name, ranges).seq))
 
+    def holds_key(self, name: str) -> bool:
+        return self.key is not None
+
     def occurrences(self, name: str, ranges: KeyRanges, *, with_keys: bool = False) -> Occurrences:
         found = [i for i, key in enumerate(self._keys(name)) if is_in(ranges, key)]
         seqs = np.array(found, dtype=np.int64)

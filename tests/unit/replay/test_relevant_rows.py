@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -259,7 +261,8 @@ def test_explain_tells_that_no_block_is_read(store: chronicle.Store) -> None:
         ),
         pytest.param(
             asking().replace("( ORDER", "( PARTITION BY b ORDER"),
-            "PARTITION BY reads values that entries need not hold",
+            "PARTITION BY reads 'b', and entries hold the key column alone, which the stream has "
+            "not",
             id="partition",
         ),
         pytest.param(
@@ -278,11 +281,18 @@ def test_explain_tells_that_no_block_is_read(store: chronicle.Store) -> None:
             id="any-row",
         ),
         pytest.param(
-            asking()
+            asking("SUM(B.b) AS s")
             .replace("FROM s", "FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 9))")
             .replace("( ORDER", "( PARTITION BY window_end ORDER"),
-            "the rows of windows are kept, and entries are no rows",
-            id="windows",
+            "aggregates read 'b', which entries do not hold",
+            id="value-in-windows",
+        ),
+        pytest.param(
+            asking()
+            .replace("FROM s", "FROM TABLE(SLIDING(TABLE s, DESCRIPTOR(t), 9))")
+            .replace("( ORDER", "( PARTITION BY window_end ORDER"),
+            "SLIDING has a window for each time of the stream's events, whatever they are",
+            id="sliding",
         ),
     ],
 )
@@ -297,3 +307,144 @@ def test_a_pattern_of_symbols_no_event_can_be_of_reads_nothing(store: chronicle.
     found = replay.query(store, sql, plan="relevant")
     assert found.table.to_pylist() == [{"n": 0}]
     assert found.actual.blocks_read == 0
+
+
+BY_KEY = {
+    "x": {3: 1, 50: 2, 90: 2, 117: 4},
+    "y": {20: 1, 60: 2, 100: 4},
+    None: {70: 1, 80: 2, 85: 4},
+}
+"""Rows of symbols with their ``a``, by key: A B+ D has 3 matches of x, 1 of y, 1 without a key."""
+
+KEYED_AT = {row: (a, key) for key, of_key in BY_KEY.items() for row, a in of_key.items()}
+
+KEY_VALUES = [
+    pytest.param(pa.string(), {"x": "x", "y": "", None: None}, id="string"),
+    pytest.param(pa.int16(), {"x": -7, "y": 9, None: None}, id="integer"),
+    pytest.param(pa.bool_(), {"x": False, "y": True, None: None}, id="boolean"),
+    pytest.param(
+        pa.date32(), {"x": date(1969, 7, 21), "y": date(2026, 1, 1), None: None}, id="date"
+    ),
+    pytest.param(
+        pa.timestamp("us", "UTC"),
+        {
+            "x": datetime(1969, 7, 21, tzinfo=UTC),
+            "y": datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC),
+            None: None,
+        },
+        id="timestamp",
+    ),
+]
+
+
+@contextmanager
+def keyed_store(of: pa.DataType, values: dict[str | None, object]) -> Iterator[chronicle.Store]:
+    of_rows = [KEYED_AT.get(row, (9 * (row % 2), "xy"[row % 2])) for row in range(N_ROWS)]
+    rows = pa.table(
+        {
+            "t": range(N_ROWS),
+            "a": [a for a, _ in of_rows],
+            "b": [row // 40 for row in range(N_ROWS)],
+            "k": pa.array([values[key] for _, key in of_rows], of),
+        }
+    )
+    with memory_store() as store:
+        stream = store.create_stream("s", rows.schema, StreamSettings("t", 3, key="k"))
+        index(stream, ("a",))
+        stream.append(rows, derived=RunWriter(("a",), "t", key="k"))
+        yield store
+
+
+@pytest.mark.parametrize(("of", "values"), KEY_VALUES)
+def test_no_block_is_read_of_partitions_whose_keys_entries_hold(
+    of: pa.DataType, values: dict[str | None, object]
+) -> None:
+    sql = asking("k, COUNT(*) AS n, COUNT(B.k) AS ks", rest=" GROUP BY k")
+    sql = sql.replace("COUNT(*) AS k", "COUNT(*) AS n_rows").replace(
+        "( ORDER", "( PARTITION BY k ORDER"
+    )
+    with keyed_store(of, values) as store:
+        found = replay.query(store, sql, plan="index-only")
+        full = replay.query(store, sql, plan="full")
+    # The two Bs of x are in two matches each.
+    expected = [("x", 3, 4), ("y", 1, 1), (None, 1, 0)]
+    assert found.table.to_pylist() == [
+        {"k": values[key], "n": n, "ks": ks} for key, n, ks in expected
+    ]
+    assert found.table.equals(full.table)
+    assert found.table.schema.field("k").type == of
+    assert (found.actual.blocks_read, found.actual.rows_replayed) == (0, len(KEYED_AT))
+
+
+@pytest.mark.parametrize(
+    ("windows", "by", "within", "select", "answer"),
+    [
+        # Rows of x are 114 apart, of y 80, of no key 15.
+        ("TUMBLE(TABLE s, DESCRIPTOR(t), 60)", "k", "", "window_start AS w, k", [(60, None, 1)]),
+        ("TUMBLE(TABLE s, DESCRIPTOR(t), 120)", "k", "WITHIN 80", "window_start AS w", [(0, 2)]),
+        # From 0, 10, … 70 on there are those of no key, from 20 on those of y too.
+        (
+            "HOP(TABLE s, DESCRIPTOR(t), 10, 90)",
+            "k",
+            "",
+            "window_start AS w",
+            [(w, 2 if w == 20 else 1) for w in range(0, 80, 10)],
+        ),
+        (
+            "CUMULATE(TABLE s, DESCRIPTOR(t), 30, 120)",
+            "k",
+            "",
+            "window_end AS w",
+            [(90, 1), (120, 5)],
+        ),
+        # 70 is of no key and begins 50 to 85; of all keys together there is 70 80 85 alone.
+        ("TUMBLE(TABLE s, DESCRIPTOR(t), 30)", "", "", "window_end AS w", [(90, 1)]),
+    ],
+)
+def test_no_block_is_read_of_windows(
+    windows: str, by: str, within: str, select: str, answer: list[tuple[object, ...]]
+) -> None:
+    columns = "window_start, window_end" + (f", {by}" if by else "")
+    groups = select.replace(" AS w", "")
+    sql = (
+        asking(f"{select}, COUNT(*) AS n", f"{PATTERN} {within}", rest=f" GROUP BY {groups}")
+        .replace("COUNT(*) AS k", "COUNT(*) AS n_rows")
+        .replace("FROM s", f"FROM TABLE({windows})")
+        .replace("( ORDER", f"( PARTITION BY {columns} ORDER")
+    )
+    with keyed_store(pa.string(), {"x": "x", "y": "y", None: None}) as store:
+        found = replay.query(store, sql, plan="index-only")
+        assert found.table.equals(replay.query(store, sql, plan="full").table)
+        told = replay.explain(store, sql, plan="index-only").to_dict()
+    assert [tuple(row.values()) for row in found.table.to_pylist()] == answer
+    assert (found.actual.blocks_read, found.actual.rows_replayed) == (0, len(KEYED_AT))
+    assert told["steps"][-1]["left"]["blocks"] == 0
+    assert violations(told, SCHEMA, closed=True) == []
+
+
+def test_auto_reads_no_block_of_partitions_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SnapshotStatistics, "parameters", BLOCKS_COUNT)
+    sql = (
+        asking("COUNT(*) AS n")
+        .replace("COUNT(*) AS k", "COUNT(*) AS n_rows")
+        .replace("FROM s", "FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 120))")
+        .replace("( ORDER", "( PARTITION BY window_end, k ORDER")
+    )
+    with keyed_store(pa.string(), {"x": "x", "y": "y", None: None}) as store:
+        found = replay.query(store, sql)
+    assert found.table.to_pylist() == [{"n": 5}]
+    assert (found.plan.name, found.actual.blocks_read) == ("index-only", 0)
+
+
+def test_entries_without_keys_do_not_do_for_partitions() -> None:
+    sql = asking().replace("( ORDER", "( PARTITION BY b ORDER")
+    with memory_store() as store:
+        stream = store.create_stream("s", ROWS.schema, StreamSettings("t", 3, key="b"))
+        index(stream, ("a",))
+        stream.append(ROWS, derived=RunWriter(("a",), "t"))
+        message = (
+            "plan 'index-only' cannot apply: the index of 'a' was written, in part, without the "
+            "stream's key column; use plan 'auto'"
+        )
+        with pytest.raises(PlanError, match=f"^{re.escape(message)}$"):
+            replay.query(store, sql, plan="index-only")
