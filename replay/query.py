@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar, cast
 
@@ -37,8 +38,8 @@ from replay.running.statement import Parameters, clear_bound, clear_statements
 
 T = TypeVar("T")
 
-Opens = Callable[[Question], Catalog]
-"""Opens the streams that a query reads."""
+Opens = Callable[[Question], tuple[Catalog, Run | None]]
+"""Opens the streams that a query reads, and has the query ready to run if it was opened before."""
 
 
 def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of the answer
@@ -263,7 +264,7 @@ def _in_pieces(run: Run, rows: Iterator[pa.Table]) -> Answer:
 
 
 def _opens(source: Store | Tables, as_of: AsOf | None, tables: Tables | None) -> Opens:
-    return lambda question: question.catalog(source, as_of, tables)
+    return lambda question: (question.catalog(source, as_of, tables), None)
 
 
 def _shared(
@@ -275,30 +276,44 @@ def _shared(
     are summed over are so in one go, when the first of them is answered.
     """
     shared, together = Shared(), together and len(queries) > 1
+    entered: list[tuple[Question, Catalog, Run | None]] = []
 
-    def opened(question: Question) -> Catalog:
-        return shared.among(opens(question))
+    def opened(question: Question) -> tuple[Catalog, Run | None]:
+        catalog, run = opens(question)
+        return shared.among(catalog), run
 
-    def enter(question: Question) -> None:
-        catalog = opened(question)
+    def enter(question: Question) -> tuple[Question, Catalog, Run | None]:
+        catalog, run = opened(question)
         if together and isinstance(question, OurQuestion):
             with suppress(ChronicleError):  # what is wrong with it is told when its turn comes
-                question.enter(catalog)
+                run = question.entered(catalog)
+        return question, catalog, run
+
+    def again(
+        first: Question, catalog: Catalog, run: Run | None, question: Question
+    ) -> tuple[Catalog, Run | None]:
+        if type(question) is not type(first):
+            return opened(question)
+        return catalog, None if run is None else run.begun()
 
     for asked in queries:
         check_query(asked.sql)
         _refuse_create(asked.sql)
-        _by_either(asked, enter)
+        entered.append(_by_either(asked, enter))
     try:
-        for n_left in reversed(range(len(queries))):
-            if not n_left:
+        entered.reverse()
+        while entered:
+            opens_again = partial(again, *entered.pop())
+            if not entered:
                 shared.keep_no_more()
-            yield opened
+            yield opens_again
     finally:
         shared.forget()
 
 
 def _refuse_create(sql: str) -> None:
+    if "CREATE" not in sql.upper():
+        return  # as of nearly all, which need not be taken apart for this
     first = tokenize(sql, is_foreign=True)[0]
     if first.key == "CREATE":
         raise NotSupportedError(
@@ -312,11 +327,11 @@ def _answered(asked: QueryRequest, opens: Opens, *, skip_damaged: bool) -> Resul
     """Return all rows of an answer, with what happened, or the row of a stream that is created."""
 
     def answer(question: Question) -> Result:
-        catalog = opens(question)
+        catalog, run = opens(question)
         while True:
             try:
                 with catalog.watched():
-                    run = question.run(catalog)
+                    run = run or question.run(catalog)
                     check_limits()
                     if run.create is not None:
                         return create_stream(catalog, run, run.create, asked)
@@ -324,6 +339,7 @@ def _answered(asked: QueryRequest, opens: Opens, *, skip_damaged: bool) -> Resul
             except CorruptBlockError as error:
                 assert isinstance(catalog, StoreCatalog), "a table in memory has no files"
                 catalog.leave_out(error, may_skip=skip_damaged)
+                run = None
 
     return _by_either(asked, answer)
 
@@ -363,9 +379,9 @@ def _begun(asked: QueryRequest, opens: Opens, limits: Limits) -> tuple[Run, Iter
     watch = LimitWatch(limits)
 
     def begin(question: Question) -> tuple[Run, Catalog]:
-        catalog = opens(question)
+        catalog, run = opens(question)
         with watch:
-            return question.run(catalog), catalog
+            return run or question.run(catalog), catalog
 
     run, catalog = _by_either(asked, begin)
     return run, watch.over(_told_of_vacuum(run.tables(), catalog))

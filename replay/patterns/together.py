@@ -63,6 +63,10 @@ start, where a query by itself changes one product, however many they are."""
 Source = Callable[[list[str]], EventSource]
 """Gives events with some columns at least."""
 
+AskedTogether = Callable[[Source, Replay], Totals | None]
+"""Gives the sums of a query, found with those of others, by the stream's events and what would find
+them alone; None: it is to be asked alone."""
+
 Place = tuple[tuple[Expression, ...], int]
 """A symbol of any query: its conditions, and how many symbols of the same come before."""
 
@@ -217,7 +221,8 @@ class _Group:
     programs: list[MatchProgram]
     joined: MatchProgram
     replay: Replay | None = None
-    found: dict[BoundPatternQuery, Totals] | None = None
+    found: list[Totals] | None = None
+    """Of each."""
 
     def run(self, source: Source, replay: Replay) -> Replay:
         """Find the sums of all, or of none.
@@ -235,10 +240,7 @@ class _Group:
         except (_TooManyWordsError, QueryError):
             return ran
         replay.seconds_read = ran.seconds_read
-        self.found = {
-            program.query: operator.totals(k, program.sums)
-            for k, program in enumerate(self.programs)
-        }
+        self.found = [operator.totals(k, one.sums) for k, one in enumerate(self.programs)]
         return ran
 
 
@@ -246,7 +248,6 @@ class _Group:
 class InWindows:
     """Queries in the same windows, summed over the rows that the first of them is given."""
 
-    queries: list[BoundPatternQuery]
     sums: list[Sums]
     joined: MatchProgram
     found: list[list[tuple[IntArray, Totals]]]
@@ -257,72 +258,88 @@ class InWindows:
     """Whether everything is found."""
 
 
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """A query that is asked beside others."""
+
+    program: MatchProgram
+    waiting: dict[int, _Entry]
+    """Those of its kind by their programs, itself among them, until the first of them is asked."""
+    group: _Group | InWindows | None = None
+    """What it is summed over with, once that is known; None: nothing."""
+    number: int = 0
+    """Which of the group's queries it is."""
+
+    def asked(self) -> list[_Entry]:
+        """Return those that wait, who do no more: the first of them is asked."""
+        some = list(self.waiting.values())
+        self.waiting.clear()
+        return some
+
+
 @dataclass(slots=True)
 class Together:
     """The queries that are asked at once, as far as they may be summed over in one go."""
 
-    _waiting: dict[Hashable, dict[BoundPatternQuery, MatchProgram]] = field(default_factory=dict)
-    _groups: dict[tuple[Hashable, BoundPatternQuery], _Group] = field(default_factory=dict)
-    _in_windows: dict[tuple[Hashable, BoundPatternQuery], InWindows] = field(default_factory=dict)
+    _waiting: dict[Hashable, dict[int, _Entry]] = field(default_factory=dict)
 
-    def enter(self, of: Hashable, program: MatchProgram) -> None:
-        """Take note of a query that reads all rows of a stream; ``of`` tells streams apart."""
-        kind = kind_of(program)
-        if kind is not None and (of, program.query) not in self._groups:
-            self._waiting.setdefault((of, kind), {})[program.query] = program
+    def enter(self, of: Hashable, program: MatchProgram) -> AskedTogether:
+        """Take note of a query that reads all rows of a stream; ``of`` tells streams apart.
 
-    def totals(self, of: Hashable, source: Source, replay: Replay) -> Totals | None:
-        """Return the sums of a query, found together with others; None: it is to be asked alone.
-
-        ``source`` gives the stream's events, ``replay`` is what would find the sums alone.
+        What is returned is to be called once all have been noted.
         """
-        program = replay.program
-        waiting = self._waiting.pop((of, kind_of(program)), {})
-        for some, one in _in_groups(list(waiting.values()), joined):
-            new = _Group(some, one)
-            self._groups |= {(of, member.query): new for member in some}
-        group = self._groups.get((of, program.query))
-        if group is None:
-            return None
-        ran = group.replay or group.run(source, replay)
-        if group.found is None:
-            return None
-        replay.n_blocks, replay.n_rows = ran.n_blocks, ran.n_rows
-        return group.found[program.query]
+        return partial(_totals, self._enter(of, kind_of(program), program))
 
     def enter_windows(
         self, of: Hashable, query: BoundPatternQuery, program: MatchProgram
-    ) -> Callable[[], InWindows | None]:
+    ) -> Callable[[], tuple[InWindows, int] | None]:
         """Take note of a query in windows, as `enter` does.
 
-        Returns what gives it with others, once all have been noted; None: it is to be asked alone.
+        Returns what gives those it is summed over with, and its number among them.
         """
-        kind = kind_in_windows(query, program)
-        if kind is not None and (of, query) not in self._in_windows:
-            self._waiting.setdefault((of, kind), {})[query] = program
-        return partial(self._windows, of, kind, query)
+        return partial(_windows, self._enter(of, kind_in_windows(query, program), program))
 
-    def _windows(self, of: Hashable, kind: Hashable, query: BoundPatternQuery) -> InWindows | None:
-        waiting = self._waiting.pop((of, kind), {})
-        queries = {id(program): query for query, program in waiting.items()}
-        for some, one in _in_groups(list(waiting.values()), _joined_in_windows):
-            own = [queries[id(program)] for program in some]
-            sums = [program.sums for program in some if program.sums is not None]
-            group = InWindows(own, sums, one, [[] for _ in own])
-            self._in_windows |= {(of, member): group for member in own}
-        return self._in_windows.get((of, query))
+    def _enter(self, of: Hashable, kind: Hashable, program: MatchProgram) -> _Entry:
+        waiting = {} if kind is None else self._waiting.setdefault((of, kind), {})
+        return waiting.setdefault(id(program), _Entry(program, waiting))
+
+
+def _totals(entry: _Entry, source: Source, replay: Replay) -> Totals | None:
+    for some, one in _in_groups(entry.asked(), joined):
+        _join(some, _Group([member.program for member in some], one))
+    group = entry.group
+    if not isinstance(group, _Group):
+        return None
+    ran = group.replay or group.run(source, replay)
+    if group.found is None:
+        return None
+    replay.n_blocks, replay.n_rows = ran.n_blocks, ran.n_rows
+    return group.found[entry.number]
+
+
+def _windows(entry: _Entry) -> tuple[InWindows, int] | None:
+    for some, one in _in_groups(entry.asked(), _joined_in_windows):
+        sums = [member.program.sums for member in some if member.program.sums is not None]
+        _join(some, InWindows(sums, one, [[] for _ in some]))
+    group = entry.group
+    return (group, entry.number) if isinstance(group, InWindows) else None
+
+
+def _join(entries: list[_Entry], group: _Group | InWindows) -> None:
+    for number, entry in enumerate(entries):
+        entry.group, entry.number = group, number
 
 
 def _in_groups(
-    programs: list[MatchProgram], join: Callable[[list[MatchProgram]], MatchProgram | None]
-) -> Iterator[tuple[list[MatchProgram], MatchProgram]]:
-    """Yield groups of programs of one kind, each with one program that is not larger than they."""
-    left = [programs]
+    entries: list[_Entry], join: Callable[[list[MatchProgram]], MatchProgram | None]
+) -> Iterator[tuple[list[_Entry], MatchProgram]]:
+    """Yield groups of queries of one kind, each with one program that is not larger than they."""
+    left = [entries]
     while left:
         some = left.pop()
         if len(some) < 2:
             continue
-        program = join(some)
+        program = join([entry.program for entry in some])
         if program is None:
             left += [some[: len(some) // 2], some[len(some) // 2 :]]
         else:

@@ -51,7 +51,7 @@ from replay.running.statement import Statement
 from replay.running.steps import Chain
 
 if TYPE_CHECKING:
-    from replay.patterns.together import Together
+    from replay.patterns.together import AskedTogether, Together
 
 KEPT_EVENTS: Final = 1 << 18
 """Events at most that are kept for aggregates over ranges of rows."""
@@ -427,11 +427,12 @@ class PatternFlow(PlannedFlow):
     """Whether everything may be read where that turns out to be quicker."""
     together: Together | None = None
     """The queries that are asked at once; None: there are no others."""
+    _asked: AskedTogether | None = field(default=None, init=False)
     _builder: ResultBuilder | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.together is not None and self.plan.kind is PlanKind.FULL:
-            self.together.enter(self.snapshot, self.statement.program)
+            self._asked = self.together.enter(self.snapshot, self.statement.program)
 
     def tables(self) -> Iterator[pa.Table]:
         """Look up what the plan says, and yield the rows of the answer as they are found."""
@@ -479,8 +480,8 @@ class PatternFlow(PlannedFlow):
         self._builder = ResultBuilder(
             source, bound, program, blocks, keys, beside, spans, goes_on=goes_on
         )
-        if self.together is not None and self.plan.kind is PlanKind.FULL:
-            asked = partial(self.together.totals, self.snapshot, lambda _: self._ordered())
+        if self._asked is not None:
+            asked = partial(self._asked, lambda _: self._ordered())
             self._builder.replayed.asked_together = asked
         return self._builder.tables()
 
@@ -525,12 +526,13 @@ class TablePatternFlow:
     together: Together | None = None
     """The queries that are asked at once; None: there are no others."""
     plan: None = None
+    _asked: AskedTogether | None = field(default=None, init=False)
     _source: TableSource | None = field(default=None, init=False)
     _builder: ResultBuilder | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.together is not None:
-            self.together.enter(self.name, self.statement.program)
+            self._asked = self.together.enter(self.name, self.statement.program)
 
     @property
     def aggregation(self) -> Aggregation | None:
@@ -543,9 +545,8 @@ class TablePatternFlow:
         self._source = source = self._with_columns(columns_of_pattern(bound))
         blocks = all_blocks(source.n_blocks)
         self._builder = ResultBuilder(source, bound, self.statement.program, blocks)
-        if self.together is not None:
-            asked = partial(self.together.totals, self.name, self._with_columns)
-            self._builder.replayed.asked_together = asked
+        if self._asked is not None:
+            self._builder.replayed.asked_together = partial(self._asked, self._with_columns)
         yield from self._builder.tables()
 
     def _with_columns(self, columns: list[str]) -> TableSource:

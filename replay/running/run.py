@@ -103,10 +103,14 @@ class OurQuestion:
         """Return it bound and planned."""
         return open_run(catalog, self.asked)
 
-    def enter(self, catalog: Catalog) -> None:
-        """Have it take part in what is done for several queries in one go, see `Shared`."""
-        if isinstance(parse(self.asked.sql), PatternQuery):
-            self.run(catalog)
+    def entered(self, catalog: Catalog) -> Run | None:
+        """Return it as `run` does, so that it takes part in what is done for several queries.
+
+        See `Shared`; None: it is of no class of which that would be.
+        """
+        if not isinstance(parse(self.asked.sql), PatternQuery):
+            return None
+        return open_run(catalog, replace(self.asked, started=clock()))
 
     def explained(self, catalog: Catalog, seconds: float) -> AnyPlan:
         """Return its plan, with the steps that lead to it."""
@@ -181,6 +185,11 @@ class Run:
     """The stream its answer is to become; None: it is given back."""
     sql: str | None = None
     """Its text."""
+
+    def begun(self) -> Run:
+        """Return it as if it had been planned just now."""
+        now = clock()
+        return replace(self, started=now - (self.planned - self.started), planned=now)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of the answer as they are found, at least one table.

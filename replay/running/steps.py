@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 _BORDERS = (WINDOW_START, WINDOW_END)
 
-Enter = Callable[[BoundPatternQuery, MatchProgram], "Callable[[], InWindows | None]"]
+Enter = Callable[[BoundPatternQuery, MatchProgram], "Callable[[], tuple[InWindows, int] | None]"]
 """See `Together.enter_windows`."""
 
 

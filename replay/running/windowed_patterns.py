@@ -172,7 +172,7 @@ class WindowedSums(_Windowed):
         *,
         first: int | None = None,
         eager: bool = False,
-        together: Callable[[], InWindows | None] | None = None,
+        together: Callable[[], tuple[InWindows, int] | None] | None = None,
     ) -> None:
         told_by = grouped_by_window(query.outer) if eager else (0, 1)
         columns = sorted({*program.columns, *query.order_by, query.time})
@@ -188,12 +188,13 @@ class WindowedSums(_Windowed):
         self._of_rows = self._rows.schema
         self._at_once: PaneTrendOperator | EntryWindowOperator | None = None
         self._together: InWindows | None = None
+        self._number = 0
         self._summed = program
         lanes = lanes_of(query, program, goes_out_early=eager)
         if lanes is not Lanes.WINDOWS and self._windows.closes_in_order:
-            with_others = None if together is None else together()
+            with_others, number = (together and together()) or (None, 0)
             if with_others is not None and with_others.is_begun == with_others.is_done:
-                self._together = with_others
+                self._together, self._number = with_others, number
                 with_others.is_begun = True
                 self._summed = with_others.joined
                 self._at_once = PaneTrendOperator(self._summed, with_others.sums)
@@ -237,7 +238,7 @@ class WindowedSums(_Windowed):
             if not self._is_told:
                 self._together.n_faults = self._at_once.n_faults
                 self._together.is_done = True
-            self._found = self._together.found[self._together.queries.index(self._query)]
+            self._found = self._together.found[self._number]
         if self._found or not self._eager:
             yield self._answer()
 

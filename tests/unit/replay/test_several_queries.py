@@ -16,6 +16,9 @@ from chronicle import Store, create_store, open_store
 from chronicle.tree.blocks import BlockReader
 from replay.engines.shared_blocks import Room, SharedBlocks
 from replay.query import answers_in_pieces
+from replay.running.flows import Flow
+from replay.running.select import Opener
+from replay.running.statement import Statement
 from tests.helpers import fill_stream
 from tests.strategies import SmallStream
 
@@ -121,6 +124,25 @@ def test_blocks_are_read_once_for_all_queries(
     assert max(by_each.values()) == len(FULL_SQLS)
     assert set(read) == set(by_each)
     assert set(read.values()) == {1}
+
+
+def test_patterns_that_are_summed_together_are_opened_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    plain = Opener.open_statement
+
+    def noted(opener: Opener, statement: Statement) -> Flow:
+        opened.append(statement.plain.stream)
+        return plain(opener, statement)
+
+    monkeypatch.setattr(Opener, "open_statement", noted)
+    sqls = [SUMS.replace("WITHIN 9", within) for within in ("WITHIN 9", "", "WITHIN 8")]
+    found = replay.query_many(store, [*sqls, sqls[1]])
+    assert opened == ["s"] * 4
+    for result in found:
+        seconds = result.actual.seconds
+        assert 0 < seconds.plan < seconds.total
 
 
 def test_what_finds_no_room_is_read_again(store: Store) -> None:
