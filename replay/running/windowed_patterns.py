@@ -195,9 +195,10 @@ class WindowedSums(_Windowed):
             with_others, number = (together and together()) or (None, 0)
             if with_others is not None and with_others.is_begun == with_others.is_done:
                 self._together, self._number = with_others, number
-                with_others.is_begun = True
-                self._summed = with_others.joined
-                self._at_once = PaneTrendOperator(self._summed, with_others.sums)
+                if not with_others.is_done:
+                    with_others.is_begun = True
+                    self._summed = with_others.joined
+                    self._at_once = PaneTrendOperator(self._summed, with_others.sums)
             elif lanes is Lanes.PANES:
                 self._at_once = PaneTrendOperator(program)
             else:
@@ -234,8 +235,8 @@ class WindowedSums(_Windowed):
         """Yield the answer, as far as it is not yet told."""
         if not self._is_told:
             self._sum(None, self._of_rows.empty_table())
-        if self._together is not None and self._at_once is not None:
-            if not self._is_told:
+        if self._together is not None:
+            if self._at_once is not None:
                 self._together.n_faults = self._at_once.n_faults
                 self._together.is_done = True
             self._found = self._together.found[self._number]
