@@ -24,16 +24,13 @@ from replay.language.bound import (
     Attribute,
     BoundPatternQuery,
     Concat,
-    CumulateWindows,
     Exclusion,
     Expression,
     Negation,
     Pattern,
-    PatternWindows,
     Repeat,
     Semantics,
     Symbol,
-    TimeWindows,
     attributes,
 )
 from replay.patterns.automaton import compile_strategy
@@ -55,10 +52,6 @@ TILL NEXT it has to."""
 WORDS_MAX = 512
 """Sets of conditions that rows may satisfy, each of which has its steps: queries that have little
 in common have as many as their own multiplied."""
-
-PANES_MAX = 8
-"""Windows that may hold a row, of queries in them that are one machine: it takes a step for each
-start, where a query by itself changes one product, however many they are."""
 
 Source = Callable[[list[str]], EventSource]
 """Gives events with some columns at least."""
@@ -171,18 +164,12 @@ def kind_in_windows(query: BoundPatternQuery, program: MatchProgram) -> Hashable
     and no condition may have a fault, which would be of one of them alone.
     """
     conditions = chain.from_iterable(program.conditions)
-    if lanes_of(query, program) is Lanes.WINDOWS or not _overlap_little(query.windows):
+    if lanes_of(query, program) is not Lanes.PANES:
         return None
     if None in map(_attribute_of, conditions):
         return None
     kind = kind_of(program)
     return None if kind is None else (query.windows, program.columns, kind)
-
-
-def _overlap_little(windows: PatternWindows | None) -> bool:
-    if isinstance(windows, TimeWindows):
-        return windows.size <= PANES_MAX * windows.slide
-    return isinstance(windows, CumulateWindows)  # each row is in those of one start
 
 
 def _attribute_of(condition: Expression) -> Attribute | None:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from replay.language.bound import BoundPatternQuery
+from replay.language.bound import (
+    BoundPatternQuery,
+    CumulateWindows,
+    PatternWindows,
+    TimeWindows,
+)
 from replay.patterns.program import MatchProgram
 from replay.patterns.trends.machine import Rule
+
+PANES_MAX = 8
+"""Starts of windows that may hold a row, of windows that are summed by panes: it takes a step for
+each of them, where it changes one product, which is three steps or more, however many they are."""
 
 
 class Lanes(StrEnum):
@@ -43,7 +52,14 @@ def lanes_of(
         is_plain = sums.grain is None and program.within is None
         if not is_plain or waits or query.order_by:
             return Lanes.WINDOWS
-        return Lanes.ENTRIES if is_joined and not goes_out_early else Lanes.PANES
+        is_by_panes = goes_out_early or not is_joined or _overlap_little(query.windows)
+        return Lanes.PANES if is_by_panes else Lanes.ENTRIES
     if program.within is None:
         return Lanes.ONE
     return Lanes.ENTRIES if is_joined else Lanes.STARTS
+
+
+def _overlap_little(windows: PatternWindows) -> bool:
+    if isinstance(windows, TimeWindows):
+        return windows.size <= PANES_MAX * windows.slide
+    return isinstance(windows, CumulateWindows)  # each row is in those of one start

@@ -100,6 +100,8 @@ def test_explain_tells_how_conditions_are_looked_at(
 
 GAP = "D.t - A.t"
 HOP = f"TABLE(HOP(TABLE s, DESCRIPTOR(t), 2, 4)) {PATTERN.format(by='window_start')}"
+CUMULATE = HOP.replace("HOP", "CUMULATE").replace("2, 4", "2, 18")
+CUMULATE = CUMULATE.replace("window_start", "window_start, window_end")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,9 @@ HOP = f"TABLE(HOP(TABLE s, DESCRIPTOR(t), 2, 4)) {PATTERN.format(by='window_star
         (f"SELECT COUNT(*) {OVER_S.replace('ANY', 'ANY WITHIN 9')}", "entries"),
         (f"SELECT SUM(C.x), MAX(m) {OVER_S.replace('ANY', 'ANY WITHIN 9')}", "entries"),
         (f"SELECT MAX(m) {OVER_S.replace('ANY', 'ANY WITHIN 9').replace('A.x', GAP)}", "starts"),
-        (f"SELECT SUM(C.x), MAX(m) FROM {HOP}", "entries"),
+        (f"SELECT SUM(C.x), MAX(m) FROM {HOP}", "panes"),
+        (f"SELECT SUM(C.x), MAX(m) FROM {HOP.replace('2, 4', '2, 18')}", "entries"),
+        (f"SELECT COUNT(*) FROM {CUMULATE}", "panes"),
         (f"SELECT SUM(C.x) FROM {HOP.replace('HOP', 'SLIDING').replace('2, 4', '4')}", "entries"),
         (f"SELECT MAX(m) FROM {HOP.replace('A.x', GAP)}", "panes"),
         (f"SELECT COUNT(*) FROM {HOP.replace('ANY', 'ANY WITHIN 2')}", "windows"),
@@ -208,7 +212,7 @@ def test_every_grain_and_lanes_give_the_same(
         assert len(in_windows) > 3
         assert asked(select, f"AND {ALWAYS}", source=windows) == in_windows
         with monkeypatch.context() as patched:
-            for lanes in (Lanes.WINDOWS, Lanes.PANES):
+            for lanes in (Lanes.WINDOWS, Lanes.ENTRIES):
                 patched.setattr(windowed_patterns, "lanes_of", lambda *_, of=lanes, **__: of)
                 assert asked(select, source=windows) == in_windows
             patched.setattr(choice, "lanes_of", lambda *_: Lanes.STARTS)
