@@ -20,10 +20,9 @@ from replay.patterns.summing.kernels import (
     Fields,
     Program,
     Rows,
-    add,
     begin_run,
+    count_step,
     high_product,
-    increase,
     is_none,
     map_row,
     merge_at_once,
@@ -187,7 +186,7 @@ def _put_before(code, row, matches, n_states, suffix, scratch, fields, rows, pro
             for state in range(n_states):
                 _set_none(suffix, slot + state)
     for k in range(end - 1, begin - 1, -1):
-        op, a, b = program.steps[k]
+        op, a, b, _ = program.steps[k]  # of one query: no ranges
         slot = (n_states + a) * n_states
         if op == _OP_CLEAR:
             for state in range(n_states):
@@ -292,26 +291,13 @@ def _count_in_lanes(code, low, high, n_states, cells, n_words, program):  # type
 
     A step is taken in all of them before the next one, as lanes know nothing of each other.
     """
-    is_full = False
+    bits = _NONE
     for k in range(program.begins[code], program.ends[code]):
-        op, a, b = program.steps[k]
-        if op == _OP_MATCH:
-            a = 0
-        elif op in (_OP_MATCH_NEW, _OP_MOVE_NEW):
-            increase(cells, low * n_states + (a if op == _OP_MOVE_NEW else 0), 0, n_words)
-            continue
+        op, a, b, n = program.steps[k]
+        into = 0 if op in (_OP_MATCH, _OP_MATCH_NEW) else a
         for base in range(low * n_states, high * n_states, n_states):
-            if op == _OP_CLEAR:
-                for w in range(n_words):
-                    cells[base + a, w] = _NONE
-            elif n_words == 1:
-                whole = cells[base + a, 0] + cells[base + b, 0]
-                cells[base + a, 0] = whole
-                is_full = is_full or whole >= HIGH
-            else:
-                add(cells, base + a, cells, base + b, 0, n_words)
-                is_full = is_full or cells[base + a, n_words - 1] >= HIGH
-    return is_full
+            bits |= count_step(op, cells, base + into, cells, base + b, n, n_words)
+    return bits >= HIGH
 
 
 @njit(_nrt=False, forceinline=True)

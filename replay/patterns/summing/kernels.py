@@ -68,7 +68,7 @@ class Rows(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Steps of rows: those of code c are ``steps[ends[c - 1]:ends[c]]``."""
+    """Steps of rows: those of code c are ``steps[begins[c]:ends[c]]``; see `machine.in_ranges`."""
 
     begins: IntArray
     ends: IntArray
@@ -255,25 +255,37 @@ def map_row(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-
                 slots[slot, w] = _NONE
 
 
+@njit(_nrt=False, forceinline=True)
+def count_step(op, into, a, cells, b, n, n_words):  # type: ignore[no-untyped-def]
+    """Take a step without slots where runs are but counted; returns bits of the highest words."""
+    high = _NONE
+    if op == _OP_CLEAR:
+        for w in range(n_words):
+            into[a, w] = _NONE
+    elif op in (_OP_MOVE_NEW, _OP_MATCH_NEW):
+        increase(into, a, 0, n_words)
+    elif n_words == 1:
+        for i in range(n):
+            whole = into[a + i, 0] + cells[b + i, 0]
+            into[a + i, 0] = whole
+            high |= whole
+    else:
+        for i in range(n):
+            add(into, a + i, cells, b + i, 0, n_words)
+            high |= into[a + i, n_words - 1]
+    return high
+
+
 @njit(_nrt=False)
 def _count(code, base, total, cells, slots, totals, n_words, program):  # type: ignore[no-untyped-def]
     """Do what `see` does where runs are but counted."""
-    is_full = False
+    high = _NONE
     for k in range(program.begins[code], program.ends[code]):
-        op, a, b = program.steps[k]
-        if op == _OP_MOVE:
-            add(cells, base + a, cells, base + b, 0, n_words)
-            is_full = is_full or cells[base + a, n_words - 1] >= HIGH
-        elif op == _OP_MATCH:
-            add(totals, total + a, cells, base + b, 0, n_words)
-            is_full = is_full or totals[total + a, n_words - 1] >= HIGH
-        elif op == _OP_MOVE_NEW:
-            increase(cells, base + a, 0, n_words)
-        elif op == _OP_MATCH_NEW:
-            increase(totals, total + a, 0, n_words)
-        elif op == _OP_CLEAR:
-            for w in range(n_words):
-                cells[base + a, w] = _NONE
+        op, a, b, n = program.steps[k]
+        if op in (_OP_MATCH, _OP_MATCH_NEW):
+            high |= count_step(op, totals, total + a, cells, base + b, n, n_words)
+        elif op in (_OP_MOVE, _OP_MOVE_NEW, _OP_CLEAR):
+            high |= count_step(op, cells, base + a, cells, base + b, n, n_words)
         elif op == _OP_NONE:
             for w in range(n_words):
                 slots[a, w] = _NONE
@@ -283,11 +295,11 @@ def _count(code, base, total, cells, slots, totals, n_words, program):  # type: 
             add(slots, a, cells, base + b, 0, n_words)
         elif op == _OP_PUT:
             add(cells, base + b, slots, a, 0, n_words)
-            is_full = is_full or cells[base + b, n_words - 1] >= HIGH
+            high |= cells[base + b, n_words - 1]
         elif op == _OP_FINISH:
             add(totals, total + b, slots, a, 0, n_words)
-            is_full = is_full or totals[total + b, n_words - 1] >= HIGH
-    return is_full
+            high |= totals[total + b, n_words - 1]
+    return high >= HIGH
 
 
 @njit(_nrt=False, forceinline=True)
@@ -296,10 +308,15 @@ def _sum(code, base, row, total, cells, slots, totals, fields, rows, program):  
     top = fields.words[0] - 1
     is_full = False
     for k in range(program.begins[code], program.ends[code]):
-        op, a, b = program.steps[k]
+        op, a, b, n = program.steps[k]
         if op == _OP_MOVE:
-            merge(cells, base + a, cells, base + b, fields)
-            is_full = is_full or cells[base + a, top] >= HIGH
+            for i in range(n):
+                merge(cells, base + a + i, cells, base + b + i, fields)
+                is_full = is_full or cells[base + a + i, top] >= HIGH
+        elif op == _OP_MATCH:
+            for i in range(n):
+                merge(totals, total + a + i, cells, base + b + i, fields)
+                is_full = is_full or totals[total + a + i, top] >= HIGH
         elif op == _OP_ADD:
             merge(slots, a, cells, base + b, fields)
         elif op == _OP_MAP:
@@ -307,9 +324,6 @@ def _sum(code, base, row, total, cells, slots, totals, fields, rows, program):  
         elif op == _OP_PUT:
             merge(cells, base + b, slots, a, fields)
             is_full = is_full or cells[base + b, top] >= HIGH
-        elif op == _OP_MATCH:
-            merge(totals, total + a, cells, base + b, fields)
-            is_full = is_full or totals[total + a, top] >= HIGH
         elif op == _OP_FINISH:
             merge(totals, total + b, slots, a, fields)
             is_full = is_full or totals[total + b, top] >= HIGH
@@ -538,25 +552,16 @@ def _count_in_lanes(code, lane, until, n_states, width, cells, following, n_word
 
     A step is taken in all of them before the next one, as lanes know nothing of each other.
     """
-    is_full = False
+    high = _NONE
     for k in range(program.begins[code], program.ends[code]):
-        op, a, b = program.steps[k]
+        op, a, b, n = program.steps[k]
         into = n_states + a if op == _OP_MATCH else a
         at = lane
         while at != until:
             base = at * width
-            if op == _OP_CLEAR:
-                for w in range(n_words):
-                    cells[base + into, w] = _NONE
-            elif n_words == 1:
-                whole = cells[base + into, 0] + cells[base + b, 0]
-                cells[base + into, 0] = whole
-                is_full = is_full or whole >= HIGH
-            else:
-                add(cells, base + into, cells, base + b, 0, n_words)
-                is_full = is_full or cells[base + into, n_words - 1] >= HIGH
+            high |= count_step(op, cells, base + into, cells, base + b, n, n_words)
             at = following[at]
-    return is_full
+    return high >= HIGH
 
 
 @njit(_nrt=False)

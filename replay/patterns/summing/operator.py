@@ -32,6 +32,7 @@ from replay.patterns.trends.machine import (
     Steps,
     Sums,
     at_once,
+    in_ranges,
     relevant,
     steps_of,
 )
@@ -277,15 +278,17 @@ class TrendOperator(RowIntake):
         return np.array(numbers, np.int64)[places]
 
     def _to_program(self) -> kernels.Program:
-        every: list[Steps] = []
+        every: list[list[tuple[int, int, int, int]]] = []
         for key in self._codes:
-            steps = self._steps_of(key // 2, 0 if key % 2 else 1)
-            every += [at_once(one, self._sums.fields) for one in steps]
+            for steps in self._steps_of(key // 2, 0 if key % 2 else 1):
+                fewer = at_once(steps, self._sums.fields)
+                is_one = self._code.n_queries == 1  # whose steps are few
+                every.append([(*step, 1) for step in fewer] if is_one else in_ranges(fewer))
         ends = np.cumsum([len(steps) for steps in every], dtype=np.int64)
         flat = [step for steps in every for step in steps]
-        self._n_slots = 1 + max((a for op, a, _ in flat if op is Op.NONE), default=0)
+        self._n_slots = 1 + max((a for op, a, _, _ in flat if op is Op.NONE), default=0)
         begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-        return kernels.Program(begins, ends, np.array(flat, np.int64).reshape(-1, 3))
+        return kernels.Program(begins, ends, np.array(flat, np.int64).reshape(-1, 4))
 
     def _steps_of(self, word: int, begin: int) -> list[Steps]:
         """Return what a row does, in as many ways as there are."""

@@ -11,6 +11,7 @@ Pure: kernels carry it out, `replay.patterns.summing.operator` drives them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -373,6 +374,8 @@ class Op(IntEnum):
 
 Steps = list[tuple[int, int, int]]
 
+_OF_SLOTS = {Op.NONE, Op.BEGIN, Op.ADD, Op.MAP, Op.FINISH, Op.PUT}
+
 
 def steps_of(code: StrategyCode, word: int, begin: int | None, *, goes_on: bool = True) -> Steps:
     """Return what a row that satisfies the symbols of ``word`` does to the cells of a lane.
@@ -384,11 +387,12 @@ def steps_of(code: StrategyCode, word: int, begin: int | None, *, goes_on: bool 
     kept: dict[int, int] = {}
     n_symbols = code.step.shape[1]
     symbols = [symbol for symbol in range(n_symbols) if word >> symbol & 1]
+    targets = code.step[:, symbols].tolist()
+    goes: list[bool] = np.any(code.step >= 0, axis=1).tolist()
     begins = [] if begin is None else [begin]
-    going = [q for q in range(2, code.n_states) if has_ways(code, q)] if goes_on else []
+    going = [state for state in range(2, code.n_states) if goes[state]] if goes_on else []
     for state in (*begins, *going):
-        for symbol in symbols:
-            target = int(code.step[state, symbol])
+        for symbol, target in zip(symbols, targets[state], strict=True):
             if target >= 0:
                 sources.setdefault((target, symbol), []).append(state)
     for state in going:
@@ -401,12 +405,12 @@ def steps_of(code: StrategyCode, word: int, begin: int | None, *, goes_on: bool 
             steps.append((Op.BEGIN, slot, 0) if state < 2 else (Op.ADD, slot, state))
         steps.append((Op.MAP, slot, symbol))
         steps += [(Op.FINISH, slot, query) for query in code.answers[target]]
-        if has_ways(code, target):
+        if goes[target]:
             put.append((Op.PUT, slot, target))
     moved = [state for state in going if kept[state] != state]
     slot = len(sources)
     for target in sorted({kept[state] for state in moved if kept[state] >= 0}):
-        if not has_ways(code, target):
+        if not goes[target]:
             continue
         steps.append((Op.NONE, slot, 0))
         steps += [(Op.ADD, slot, state) for state in moved if kept[state] == target]
@@ -443,32 +447,61 @@ def at_once(steps: Steps, fields: Iterable[Field]) -> Steps:
                 (Op.MOVE, b, source) if of is Op.ADD else (Op.MOVE_NEW, b, 0)
                 for of, source in sources[a]
             )
-    left = dict(changes)
-    while left:
-        read = {state: {b for op, _, b in moves if op is Op.MOVE} for state, moves in left.items()}
-        ready = [s for s in left if not any(s in read[other] for other in left if other != s)]
-        own = [move for s in ready[:1] for move in left[s] if move == (Op.MOVE, s, s)]
-        if not ready or len(own) > 1:
-            return [step for step in steps if step[0] is not Op.MAP]
-        state = ready[0]
-        others = [move for move in left.pop(state) if move not in own]
+    reads = {s: {b for op, _, b in moves if op is Op.MOVE} - {s} for s, moves in changes.items()}
+    n_readers = Counter(state for read in reads.values() for state in read)
+    ready = [state for state in changes if not n_readers[state]]
+    for state in ready:
+        own = [move for move in changes[state] if move == (Op.MOVE, state, state)]
+        if len(own) > 1:
+            break
         if state in cleared:
             direct += [] if own else [(Op.CLEAR, state, 0)]
         else:
             direct += own
-        direct += others
-    return direct
+        direct += [move for move in changes[state] if move not in own]
+        n_readers.subtract(reads[state])
+        ready += [other for other in reads[state] & changes.keys() if not n_readers[other]]
+    else:
+        if len(ready) == len(changes):
+            return direct
+    return [step for step in steps if step[0] is not Op.MAP]
+
+
+def in_ranges(steps: Steps) -> list[tuple[int, int, int, int]]:
+    """Return steps that do the same, each with how many states or queries in a row it is of.
+
+    These do not look at each other. Steps that go through slots are as they were, one by one.
+    """
+    if any(op in _OF_SLOTS for op, _, _ in steps):
+        return [(op, a, b, 1) for op, a, b in steps]
+    # Steps of one level may be taken in any order: none reads what another of them changes.
+    of_levels: list[tuple[int, int, int, int]] = []
+    read, changed, cleared = Counter[int](), Counter[int](), Counter[int]()
+    for op, a, b in steps:
+        level = changed[b] if op in (Op.MOVE, Op.MATCH) else 0
+        if op not in (Op.MATCH, Op.MATCH_NEW):
+            level = max(level, read[a], changed[a] if op is Op.CLEAR else cleared[a])
+            of_op = cleared if op is Op.CLEAR else changed
+            of_op[a] = changed[a] = max(changed[a], level + 1)
+        if op in (Op.MOVE, Op.MATCH):
+            read[b] = max(read[b], level + 1)
+        of_levels.append((level, op, b - a, a))
+    found: list[tuple[int, int, int, int]] = []
+    before = (-1, 0, 0)
+    for level, op, apart, a in sorted(of_levels):
+        _, first, source, n = found[-1] if found else (0, 0, 0, 0)
+        if op in (Op.MOVE, Op.MATCH) and (level, op, apart, a) == (*before, first + n):
+            found[-1] = (op, first, source, n + 1)
+        else:
+            found.append((op, a, a + apart, 1))
+        before = (level, op, apart)
+    return found
 
 
 def relevant(code: StrategyCode) -> int:
     """Return the symbols that make a difference, as bits."""
     used = {symbol for symbol in range(code.step.shape[1]) if (code.step[:, symbol] >= 0).any()}
     return sum(1 << symbol for symbol in used | set(code.negated))
-
-
-def has_ways(code: StrategyCode, state: int) -> bool:
-    """Tell whether runs in a state can map a further row."""
-    return bool((code.step[state] >= 0).any())
 
 
 def _state_kept(code: StrategyCode, state: int, word: int) -> int:

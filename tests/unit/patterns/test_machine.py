@@ -8,22 +8,35 @@ import pyarrow as pa
 import pytest
 
 from replay.language import bind, parse_query
-from replay.language.bound import BoundPatternQuery
+from replay.language.bound import BoundPatternQuery, Concat, Repeat, Symbol
 from replay.patterns.automaton import StrategyCode, compile_strategy
-from replay.patterns.trends.machine import Field, Kind, Op, Rule, Steps, at_once, steps_of
+from replay.patterns.trends.machine import (
+    Field,
+    Kind,
+    Op,
+    Rule,
+    Steps,
+    at_once,
+    in_ranges,
+    steps_of,
+)
 
 COUNT = (Field(Kind.SUM),)
 
 SCHEMA = pa.schema([("t", pa.int64()), ("x", pa.int64())])
 
 
-def code_of(pattern: str, semantics: str) -> StrategyCode:
-    symbols = [symbol for symbol in "ABCX" if symbol in pattern]
+def text_of(pattern: str, semantics: str) -> str:
+    symbols = [symbol for symbol in "ABCDX" if symbol in pattern]
     define = ", ".join(f"{symbol} AS x = {place}" for place, symbol in enumerate(symbols))
-    text = (
+    return (
         f"SELECT COUNT(*) FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN ({pattern}) "
         f"SEMANTICS {semantics} DEFINE {define})"
     )
+
+
+def code_of(pattern: str, semantics: str) -> StrategyCode:
+    text = text_of(pattern, semantics)
     query = bind(parse_query(text), SCHEMA, time="t", text=text)
     assert isinstance(query, BoundPatternQuery)
     return compile_strategy(query)
@@ -74,6 +87,28 @@ def test_counts_by_fewer_steps_are_the_same(pattern: str, semantics: str) -> Non
             fewer = at_once(steps, COUNT)
             assert carried_out(fewer, cells) == carried_out(steps, cells)
             assert len(fewer) <= len(steps)
+            one_by_one = [
+                (op, a + i, b + i) for op, a, b, n in in_ranges(fewer) for i in reversed(range(n))
+            ]
+            assert carried_out(one_by_one, cells) == carried_out(steps, cells)
+            assert len(one_by_one) == len(fewer)
+
+
+def test_queries_that_end_alike_take_their_steps_in_ranges() -> None:
+    text = text_of("A | B | C | D", "SKIP TILL ANY")
+    query = bind(parse_query(text), SCHEMA, time="t", text=text)
+    assert isinstance(query, BoundPatternQuery)
+    a, b, c, d = (Symbol(index) for index in range(4))
+    patterns = [Concat((first, Repeat(d, 1, None))) for first in (a, b, c)]
+    code = compile_strategy(query, patterns)
+    first, behind = 2, 5  # states of an A, a B and a C, and of these with some D
+    assert code.step[1].tolist() == [first, first + 1, first + 2, -1]
+    assert in_ranges(at_once(steps_of(code, 0b1000, 1), COUNT)) == [
+        (Op.MATCH, 0, first, 3),
+        (Op.MATCH, 0, behind, 3),
+        (Op.MOVE, behind, behind, 3),  # with this D or without it
+        (Op.MOVE, behind, first, 3),
+    ]
 
 
 def test_a_step_of_a_sequence_is_one_addition() -> None:
