@@ -198,6 +198,11 @@ class RowIntake(ABC):
             setattr(self, name, state["numbers"][name])
         return arrays
 
+    @property
+    def _reads_times(self) -> bool:
+        """Whether rows that are kept have their times."""
+        return self._program.within is not None
+
     def _take_rows(self, name: str, arrays: Arrays) -> Rows:
         """Return rows of a state, checked: compiled loops follow their partitions and lengths."""
         found = take_fields(name, arrays, ROWS)
@@ -207,7 +212,7 @@ class RowIntake(ABC):
         n_leaves += 0 if sums is None else len(sums.values)
         expected = {
             "words": (np.uint64, (n,)),
-            "times": (np.int64, (n if self._program.within is not None else 0,)),
+            "times": (np.int64, (n if self._reads_times else 0,)),
             "leaves": (np.int64, (n_leaves, n)),
             "known": (np.bool_, (n_leaves, n)),
             "seq": (np.int64, (n,)),

@@ -35,7 +35,11 @@ from replay.patterns.answer import ResultBuilder
 from replay.patterns.local import Replay
 from replay.patterns.program import MatchProgram, compile_program
 from replay.patterns.summing.answer import answer_sums
-from replay.patterns.summing.entry_windows import EntryWindowOperator
+from replay.patterns.summing.in_windows import (
+    EntryWindowOperator,
+    EventWindowOperator,
+    WindowOperator,
+)
 from replay.patterns.summing.kernels import Windows
 from replay.patterns.summing.lanes import Lanes, lanes_of
 from replay.patterns.summing.operator import Totals
@@ -186,7 +190,7 @@ class WindowedSums(_Windowed):
         self._n_faults = 0
         self._faults = Faults()
         self._of_rows = self._rows.schema
-        self._at_once: PaneTrendOperator | EntryWindowOperator | None = None
+        self._at_once: PaneTrendOperator | WindowOperator | None = None
         self._together: InWindows | None = None
         self._number = 0
         self._summed = program
@@ -201,8 +205,10 @@ class WindowedSums(_Windowed):
                     self._at_once = PaneTrendOperator(self._summed, with_others.sums)
             elif lanes is Lanes.PANES:
                 self._at_once = PaneTrendOperator(program)
-            else:
+            elif lanes is Lanes.ENTRIES:
                 self._at_once = EntryWindowOperator(program)
+            else:
+                self._at_once = EventWindowOperator(program)
             self._columns = [query.time]
             self._rows = self._rows.select(self._columns)
         self.schema = self._answer().schema
@@ -278,7 +284,7 @@ class WindowedSums(_Windowed):
         self,
         reached: int | None,
         table: pa.Table,
-        operator: PaneTrendOperator | EntryWindowOperator,
+        operator: PaneTrendOperator | WindowOperator,
     ) -> None:
         """Sum over the rows taken last, and over the windows that end behind some of them."""
         bounds = self._windows.closed(self._times, reached)
@@ -288,7 +294,7 @@ class WindowedSums(_Windowed):
             table, times, panes = table.filter(is_inside), times[is_inside], panes[is_inside]
         rows = table.select(list(self._summed.columns)).unify_dictionaries()
         prepared = self._summed.prepare(rows)
-        if isinstance(operator, EntryWindowOperator):
+        if isinstance(operator, WindowOperator):
             oldest = self._windows.oldest_needed
             by_query = [operator.sum(prepared, times, bounds, oldest)]
         else:

@@ -381,7 +381,7 @@ class Found(NamedTuple):
 
 
 @njit(_nrt=False)
-def _first_after(time, ends, window):  # type: ignore[no-untyped-def]
+def first_after(time, ends, window):  # type: ignore[no-untyped-def]
     """Return the first window, from one on, that ends after a time; their ends do not descend."""
     low, high = window, ends.size
     while low < high:
@@ -407,7 +407,7 @@ def sum_entry_windows(at, segments, starts, ends, n_states, begins, has_slots, q
         row, window = at[AT_ROW], at[AT_WINDOW]
         at[AT_SEGMENT] = number
         if row < 0:
-            row, window = first, _first_after(rows.times[first], ends, 0)
+            row, window = first, first_after(rows.times[first], ends, 0)
             while window < ends.size and row < end and rows.times[row] < ends[window]:
                 row += 1
             at[AT_ROW], at[AT_WINDOW] = row, window
@@ -443,7 +443,7 @@ def sum_entry_windows(at, segments, starts, ends, n_states, begins, has_slots, q
                     at[N_FOUND] += 1
                 window += 1
             elif row < end:
-                window = _first_after(rows.times[row], ends, window)
+                window = first_after(rows.times[row], ends, window)
             else:
                 break
             at[AT_WINDOW] = window

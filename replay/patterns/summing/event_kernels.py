@@ -16,18 +16,22 @@ from chronicle.compiled import njit
 from replay.patterns.conditions.kernels import N_FAULTS, holds
 from replay.patterns.run_end_kernels import is_after
 from replay.patterns.strategies.run_kernels import CONTIGUOUS, NEXT, lowest
+from replay.patterns.summing.entry_kernels import first_after
 from replay.patterns.summing.kernels import (
     AT_SEGMENT,
     AT_START,
     FREE,
     HIGH,
+    N_FOUND,
     SEEN_AT_ONCE,
     STATUS_DONE,
+    STATUS_FOUND,
     STATUS_GOES_ON,
     STATUS_WIDE,
     Fields,
     Rows,
     begin_run,
+    is_none,
     map_row,
     merge,
     merge_at_once,
@@ -465,19 +469,19 @@ def sum_rows(at, before, semantics, high, opens, machine, cells, room, trees, to
 
 
 @njit(_nrt=False, forceinline=True)
-def _see_row(lane, start, row, semantics, high, opens, machine, cells, room, trees, found, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
-    """Let runs that begin with one row map another, or it; returns a status."""
+def _see_row(lane, row, begins, goes_on, total, semantics, high, opens, machine, cells, room, trees, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Let runs begin with a row, whose column is its place, or map it; returns a status."""
     word, n_free = np.uint64(rows.code[row]), cells.free[N_FREE]
     n_states, n_symbols = machine.step.shape
     n_used = cells.live.size - n_free if machine.keeps_rows else 0
     if n_states * (1 + n_symbols) + n_symbols * n_used > n_free:
         return STATUS_CELLS
-    if row == start:
+    if goes_on:
+        _scan(lane, word, row, row, total, semantics, machine, cells, room, trees, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+    if begins:
         begin = 0 if opens[row] else 1
-        _begin(begin, word, row, row, 0, machine, cells, room, found, fields, rows, across, progress)  # fmt: skip  # noqa: E501
-    else:
-        _scan(lane, word, row, row, 0, semantics, machine, cells, room, trees, found, fields, rows, across, progress)  # fmt: skip  # noqa: E501
-    if _settle(lane, row, row, 0, machine, cells, room, trees, found, fields, rows, high):
+        _begin(begin, word, row, row, total, machine, cells, room, totals, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+    if _settle(lane, row, row, total, machine, cells, room, trees, totals, fields, rows, high):
         return STATUS_WIDE
     return STATUS_DONE
 
@@ -494,7 +498,7 @@ def _fell(lane, first, end, trees, cells):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
-def sum_starts(at, segments, within, semantics, high, opens, machine, cells, room, trees, found, totals, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def sum_starts(at, segments, within, found, totals, semantics, high, opens, machine, cells, room, trees, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum within a window from each start, as `kernels.sum_starts`.
 
     Cells and trees of a segment have the lane of its number; the column of a row is its place.
@@ -523,7 +527,7 @@ def sum_starts(at, segments, within, semantics, high, opens, machine, cells, roo
                     for w in range(found.shape[1]):
                         found[0, w] = _NONE
                     progress[N_FAULTS] = n_faults
-                status = _see_row(number, start, row, semantics, high, opens, machine, cells, room, trees, found, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+                status = _see_row(number, row, row == start, row != start, 0, semantics, high, opens, machine, cells, room, trees, found, fields, rows, across, progress)  # fmt: skip  # noqa: E501
                 row += 1
                 if cells.free[N_FREE] == cells.live.size:  # no run goes on
                     break
@@ -541,5 +545,62 @@ def sum_starts(at, segments, within, semantics, high, opens, machine, cells, roo
             if totals[place, top] >= HIGH:
                 at[AT_START] += 1
                 return STATUS_WIDE
+    at[AT_SEGMENT] = len(segments)
+    return STATUS_DONE
+
+
+@njit(_nrt=False)
+def sum_row_windows(at, segments, starts, ends, found, semantics, high, opens, machine, cells, room, trees, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum in each of some windows, one after the other; neither ``starts`` nor ``ends`` descend.
+
+    As `sum_starts`; ``found`` is a plain tuple of the fields of `entry_kernels.Found`. Windows that
+    follow each other may have the same rows, and then the same sums.
+    """
+    machine, cells, room = Machine(*machine), Cells(*cells), Room(*room)
+    fields, rows, trees = Fields(*fields), Rows(*rows), Trees(*trees)
+    numbers, group, window_of = found
+    n_seen = 0
+    for number in range(at[AT_SEGMENT], len(segments)):
+        place, low, _, end = segments[number]
+        if number != at[AT_SEGMENT]:
+            at[AT_SEGMENT], at[AT_START] = number, 0
+        window, low_before, high_before, is_found = at[AT_START], -1, -1, False
+        while window < ends.size:
+            at[AT_START] = window
+            if n_seen > SEEN_AT_ONCE:
+                return STATUS_GOES_ON
+            while low < end and rows.times[low] < starts[window]:
+                low += 1
+            if low == end:
+                break
+            if rows.times[low] >= ends[window]:
+                window = first_after(rows.times[low], ends, window)
+                continue
+            n = at[N_FOUND]
+            if n == group.size:
+                return STATUS_FOUND
+            high_row = max(low, high_before)
+            while high_row < end and rows.times[high_row] < ends[window]:
+                high_row += 1
+            is_same = low == low_before and high_row == high_before
+            for w in range(numbers.shape[1]):
+                numbers[n, w] = numbers[n - 1, w] if is_same and is_found else _NONE
+            if not is_same:
+                status, row, n_faults = STATUS_DONE, low, progress[N_FAULTS]
+                while status == STATUS_DONE and row < high_row:
+                    status = _see_row(number, row, True, True, n, semantics, high, opens, machine, cells, room, trees, numbers, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+                    row += 1
+                n_seen += row - low
+                _empty(number, machine.ways.size, cells)
+                _fell(number, low, row, trees, cells)
+                if status != STATUS_DONE:
+                    progress[N_FAULTS] = n_faults
+                    return status
+            low_before, high_before = low, high_row
+            is_found = not is_none(numbers, n, 0, fields.words[0])
+            if is_found:
+                group[n], window_of[n] = place, window
+                at[N_FOUND] += 1
+            window += 1
     at[AT_SEGMENT] = len(segments)
     return STATUS_DONE

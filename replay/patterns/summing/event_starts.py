@@ -6,6 +6,9 @@ are gone through with the runs that begin there alone, whose cells the next star
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -47,14 +50,29 @@ class EventStartOperator(WithinTrendOperator):
 
     def _sum(self, rows: Rows, parts: IntArray) -> None:
         rows, segments = segments_of(rows, parts, self._summed_to)
+
+        def step(at: IntArray, *others: Any) -> int:
+            status: int = event_kernels.sum_starts(
+                at, segments, self._within, self._new_cells(1), self._totals, *others
+            )
+            return status
+
+        self._go_through(rows, segments, self._rows_within(rows.times), step)
+
+    def _go_through(
+        self, rows: Rows, segments: IntArray, n_rows: float, step: Callable[..., int]
+    ) -> None:
+        """Take a kernel to its end, giving it what it lacks.
+
+        ``n_rows`` are gone through at once in the mean, of all partitions.
+        """
         seen, across, indexes = self._seen(rows, rows.times), self._grain.across, self._indexes
         n_leaves, n_segments = len(across.leaves), len(segments)
         conditions = to_conditions(
             across, rows.leaves[:n_leaves], rows.known[:n_leaves], self._ranks()
         )
         trees = no_trees(indexes, self._layout.width)
-        is_worth_it = self._rows_within(rows.times) >= event_grain.ROWS_MIN * n_segments
-        if is_worth_it and (indexes.leaf >= 0).any():
+        if n_rows >= event_grain.ROWS_MIN * n_segments and (indexes.leaf >= 0).any():
             lanes = np.repeat(np.arange(n_segments), segments[:, 3] - segments[:, 1])
             trees = to_trees(indexes, conditions, lanes, n_segments, self._layout.width)
         opens = np.zeros(len(rows), np.bool_)
@@ -74,12 +92,11 @@ class EventStartOperator(WithinTrendOperator):
             )
             # As all cells may become one.
             high = kernels.HIGH >> np.uint64(n.bit_length())
-            status = event_kernels.sum_starts(
-                at, segments, self._within, SEMANTICS[self._code.semantics], high, opens,
-                tuple(self._machine), tuple(cells),
-                tuple(new_room(len(rows), self._new_cells(n_states))),
-                tuple(emptied(trees, self._layout.width)), self._new_cells(1), self._totals,
-                tuple(self._fields()), tuple(seen), (conditions, new_mapped(across, 1)), progress,
+            status = step(
+                at, SEMANTICS[self._code.semantics], high, opens, tuple(self._machine),
+                tuple(cells), tuple(new_room(len(rows), self._new_cells(n_states))),
+                tuple(emptied(trees, self._layout.width)), tuple(self._fields()), tuple(seen),
+                (conditions, new_mapped(across, 1)), progress,
             )  # fmt: skip
             if status == kernels.STATUS_WIDE:
                 self._more_words()

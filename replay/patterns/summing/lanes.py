@@ -29,8 +29,10 @@ class Lanes(StrEnum):
     """The state in which a run came into a row: windows are products of rows."""
     PANES = "panes"
     """The last start of a window before the first row of each run."""
+    ROWS = "rows"
+    """The window, over rows that wait until it is over: each is gone through by itself."""
     WINDOWS = "windows"
-    """The window: each is summed by itself."""
+    """The window: each is read and summed by itself."""
 
 
 def lanes_of(
@@ -49,9 +51,10 @@ def lanes_of(
     is_joined = sums.grain is None and all(field.rule is not Rule.SINCE for field in sums.fields)
     if query.windows is not None:
         waits = program.rows_before or program.rows_after or program.needs_all_rows
-        is_plain = sums.grain is None and program.within is None
-        if not is_plain or waits or query.order_by:
+        if program.within is not None or waits or query.order_by:
             return Lanes.WINDOWS
+        if sums.grain is not None:
+            return Lanes.ROWS
         is_by_panes = goes_out_early or not is_joined or _overlap_little(query.windows)
         return Lanes.PANES if is_by_panes else Lanes.ENTRIES
     if program.within is None:

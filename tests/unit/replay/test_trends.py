@@ -117,7 +117,7 @@ CUMULATE = CUMULATE.replace("window_start", "window_start, window_end")
         (f"SELECT SUM(C.x) FROM {HOP.replace('HOP', 'SLIDING').replace('2, 4', '4')}", "entries"),
         (f"SELECT MAX(m) FROM {HOP.replace('A.x', GAP)}", "panes"),
         (f"SELECT COUNT(*) FROM {HOP.replace('ANY', 'ANY WITHIN 2')}", "windows"),
-        (f"SELECT COUNT(*) FROM {HOP.replace('D AS', 'D AS x < C.x AND')}", "windows"),
+        (f"SELECT COUNT(*) FROM {HOP.replace('D AS', 'D AS x < C.x AND')}", "rows"),
         (f"SELECT VAR_POP(C.x) {OVER_S}", None),
     ],
 )
