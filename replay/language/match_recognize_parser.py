@@ -114,19 +114,18 @@ def plain_column(cursor: Cursor, what: str) -> syntax.Column:
     return column
 
 
-def _measures(cursor: Cursor) -> tuple[syntax.Measure, ...]:
-    return cursor.separated(_measure)
+def parse_measures(
+    cursor: Cursor, why: str = "and a name for this measure"
+) -> tuple[syntax.Measure, ...]:
+    """Parse ``expression AS name, …``; ``why`` there must be AS is for errors."""
 
+    def measure(cursor: Cursor) -> syntax.Measure:
+        at = cursor.token.at
+        expression = parse_expression(cursor)
+        cursor.expect("AS", why)
+        return syntax.Measure(expression, cursor.identifier("a name after AS"), at=at)
 
-def _measure(cursor: Cursor) -> syntax.Measure:
-    at = cursor.token.at
-    expression = parse_expression(cursor)
-    if cursor.token.key != "AS":
-        raise cursor.error(
-            f"expected AS and a name for this measure, found {describe(cursor.token)}"
-        )
-    cursor.advance()
-    return syntax.Measure(expression, cursor.identifier("a name after AS"), at=at)
+    return cursor.separated(measure)
 
 
 def _rows_per_match(cursor: Cursor) -> syntax.Rows:
@@ -245,7 +244,7 @@ def _condition(cursor: Cursor) -> syntax.Define:
 _CLAUSES: dict[str, tuple[str, Callable[[Cursor], object]]] = {
     "PARTITION BY": ("partition_by", _partition_by),
     "ORDER BY": ("order_by", _order_by),
-    "MEASURES": ("measures", _measures),
+    "MEASURES": ("measures", parse_measures),
     "ROWS PER MATCH": ("rows", _rows_per_match),
     "AFTER MATCH": ("skip", _after_match),
     "PATTERN": ("pattern", parse_row_pattern),

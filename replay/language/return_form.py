@@ -68,15 +68,6 @@ def parse_return_form(cursor: Cursor, source: Callable[[Cursor], Source]) -> Pat
 # Parsing
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """``expression [AS name]`` of RETURN."""
-
-    expression: Expression
-    alias: Identifier | None
-    at: int
-
-
 @dataclass(slots=True)
 class _Type:
     """An event of the pattern: its type, and what it is called."""
@@ -93,7 +84,7 @@ class _Form:
     """The clauses as they are written."""
 
     cursor: Cursor
-    items: tuple[_Item, ...]
+    items: tuple[syntax.SelectItem, ...]
     source: Source
     at: int
     type_by: Identifier | None = None
@@ -147,15 +138,16 @@ def _join_next(cursor: Cursor) -> None:
     cursor.replace_tokens(joined)
 
 
-def _item(cursor: Cursor) -> _Item:
+def _item(cursor: Cursor) -> syntax.SelectItem:
     first = cursor.token
     expression = parse_expression(cursor)
     if cursor.accept("AS"):
-        return _Item(expression, cursor.identifier("a name after AS"), first.at)
+        return syntax.SelectItem(expression, cursor.identifier("a name after AS"), at=first.at)
     if isinstance(expression, syntax.Column) and expression.symbol is None:
-        return _Item(expression, None, first.at)
+        return syntax.SelectItem(expression, at=first.at)
     written = " ".join(cursor.text[first.at : cursor.token.at].split())
-    return _Item(expression, Identifier(written, True, at=first.at), first.at)
+    alias = Identifier(written, True, at=first.at)
+    return syntax.SelectItem(expression, alias, at=first.at)
 
 
 def _alternatives(form: _Form) -> RowPattern:
@@ -321,7 +313,7 @@ def _windows(form: _Form) -> syntax.WindowCall | None:
     return syntax.WindowCall(function, form.source, (), None, lengths, at=form.within.at)
 
 
-def _selected(form: _Form, item: _Item, keys: set[str]) -> syntax.SelectItem:
+def _selected(form: _Form, item: syntax.SelectItem, keys: set[str]) -> syntax.SelectItem:
     """Return a column of the answer: aggregates over events by their names, keys as they are."""
 
     def change(node: syntax.Node) -> Expression | None:

@@ -10,7 +10,7 @@ from replay.language import allen, syntax
 from replay.language.cursor import RESERVED, Cursor, describe
 from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import COMPARISON, parse_expression
-from replay.language.match_recognize_parser import parse_direction, plain_column
+from replay.language.match_recognize_parser import parse_direction, parse_measures, plain_column
 from replay.language.syntax import Expression, SituationDefine, TemporalTerm
 from replay.language.tokens import NAME, NUMBER, QUOTED
 
@@ -211,14 +211,7 @@ def _emit(cursor: Cursor) -> bool:
 
 
 def _return(cursor: Cursor) -> tuple[syntax.Measure, ...]:
-    return cursor.separated(_measure)
-
-
-def _measure(cursor: Cursor) -> syntax.Measure:
-    at = cursor.token.at
-    expression = parse_expression(cursor)
-    cursor.expect("AS", "and a name after an expression of RETURN")
-    return syntax.Measure(expression, cursor.identifier("a name after AS"), at=at)
+    return parse_measures(cursor, "and a name after an expression of RETURN")
 
 
 _CLAUSES: dict[str, tuple[str, str, Callable[[Cursor], object]]] = {
