@@ -134,7 +134,7 @@ def _start_out_of_reach(master: str, *, log_file: Path, is_small: bool) -> Spark
 
     In a thread of its own: a JVM whose first words were not awaited would go on alone, py4j prints
     what an interrupt does to its calls, and PySpark puts in the main thread a handler of Ctrl-C
-    that calls into a connection in use and outlives the session. ``collect_rows`` cancels what an
+    that calls into a connection in use and outlives the session. ``jobs.py`` cancels what an
     interrupt leaves running.
     """
     unwanted = threading.Event()

@@ -416,7 +416,7 @@ _HOUR_US = 3_600_000_000
 
 
 def _to_instants(local: pa.Array, zone: tzinfo) -> pa.Array:
-    """Return the instants of local times; see ``iso_times.to_instant`` for odd hours.
+    """Return the instants of local times; see ``chronicle.time.to_instant`` for odd hours.
 
     Why: a zone changes its offset at most once an hour, so one that is the same at both ends of
     an hour is the same throughout.
