@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -191,6 +191,22 @@ def write_results(name: str, results: dict[str, Any], *, folder: Path = RESULTS)
     text = json.dumps({"machine": machine(), **results}, indent=2, default=Timing.to_dict)
     file.write_text(text + "\n")
     print(f"\nwritten to {os.path.relpath(file)}")
+
+
+def measure_goals(
+    name: str, options: argparse.Namespace, run: Mapping[str, Callable[[], Measured]], **about: Any
+) -> None:
+    """Measure what ``--only`` names, all of it by default; tell and write what was seen."""
+    wanted = list(run) if options.only is None else options.only.split(",")
+    unknown = sorted(set(wanted) - run.keys())
+    if unknown:
+        fail(f"--only takes some of {','.join(run)}, not {','.join(unknown)}")
+    goals = {}
+    for part in (part for part in run if part in wanted):
+        found = run[part]()
+        found.tell()
+        goals[found.goal] = {"seen": found.seen, "timings": list(found.timings)}
+    write_results(name, {**about, "goals": goals}, folder=options.stores)
 
 
 def fail(reason: str) -> None:

@@ -31,10 +31,10 @@ from benchmarks.harness import (
     fail,
     forget,
     interleave,
+    measure_goals,
     new_parser,
     quantiles,
     ratio,
-    write_results,
 )
 from benchmarks.stores import kept_store
 from chronicle import Store, StreamSettings
@@ -45,18 +45,6 @@ from replay.language.bound import BoundSelect, SituationRelation
 from replay.situations import matching
 from replay.situations.detection import OPEN
 
-PARTS = (
-    "scan",
-    "esper",
-    "others",
-    "windows",
-    "many",
-    "orders",
-    "index",
-    "slow",
-    "threads",
-    "online",
-)
 N_CARS = 1_000
 FINAL = traffic.AGGRESSIVE.format(source="cars", more="EMIT FINAL")
 EARLY = traffic.AGGRESSIVE.format(source="cars", more="")
@@ -489,9 +477,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seconds", type=int, default=5_000, help=f"of {N_CARS:,} cars")
     parser.add_argument("--switching", type=int, default=1_000_000, help="seconds of booleans")
     parser.add_argument("--stores", type=Path, default=RESULTS, help="where stores are kept")
-    parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
+    parser.add_argument("--only", help="some of what is measured, as scan,esper; default: all")
     options = parser.parse_args(arguments)
-    wanted, rounds = options.only.split(","), options.rounds
+    rounds = options.rounds
     cars = traffic.generate(N_CARS, options.seconds)
     store = cars_store(options.stores, options.seconds)
     run: dict[str, Callable[[], Measured]] = {
@@ -506,20 +494,7 @@ def main(arguments: list[str] | None = None) -> None:
         "threads": lambda: threads(store, cars, rounds),
         "online": lambda: online(cars),
     }
-    unknown = sorted(set(wanted) - run.keys())
-    if unknown:
-        parser.error(f"--only takes some of {','.join(PARTS)}, not {','.join(unknown)}")
-    found = {name: run[name]() for name in PARTS if name in wanted}
-    for measured in found.values():
-        measured.tell()
-    write_results(
-        "situations",
-        {
-            "n_rows": cars.num_rows,
-            "goals": {m.goal: {"seen": m.seen, "timings": list(m.timings)} for m in found.values()},
-        },
-        folder=options.stores,
-    )
+    measure_goals("situations", options, run, n_rows=cars.num_rows)
 
 
 if __name__ == "__main__":
