@@ -45,20 +45,20 @@ def group_rows(keys: list[Values], n_rows: int) -> Groups:
     of_row = np.zeros(n_rows, np.int64)
     if not keys:
         return Groups(of_row, np.arange(min(n_rows, 1)), 1)
-    for key in keys:
+    for place, key in enumerate(keys):
         check_limits()
         codes = _codes(key)
         n_codes = int(codes.max(initial=0)) + 1
-        of_row = _dense(pa.array(of_row * n_codes + codes))
+        of_row = _dense(pa.array(of_row * n_codes + codes)) if place else codes
     first_rows = np.flatnonzero(np.diff(np.maximum.accumulate(of_row), prepend=-1))
     return Groups(of_row, first_rows, len(first_rows))
 
 
 def _codes(values: Values) -> IntArray:
-    """Return numbers from 0 that are equal where the values are."""
+    """Return numbers from 0 that are equal where the values are, in the order they come."""
     data, valid = values
     if not isinstance(data, np.ndarray):
-        return encode_strings(data)[0].astype(np.int64)
+        return _dense(data.combine_chunks() if isinstance(data, pa.ChunkedArray) else data)
     if data.dtype.kind == "f":
         # One NaN of the many, and 0.0 for -0.0.
         data = np.where(np.isnan(data), np.nan, data + 0.0).view(np.int64)
