@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ import pytest
 import replay
 from chronicle import Store, StreamSettings, create_store
 from indexing import create_index
+from replay.engines import scan
 from replay.errors import NotSupportedError, PlanError, QueryError
 from replay.query_plan import to_json, to_text
 from tests.json_schema import violations
@@ -528,6 +530,22 @@ def test_over_a_filter_blocks_are_not_read_of_which_all_events_pass(slow: Store)
         result = replay.query(slow, sql, plan="tree")
         assert result.actual.blocks_read == n_read, sql
         assert rows(result.table.drop_columns(["n"] if returned else [])) == answer
+
+
+def test_limit_reads_few_of_the_blocks_in_which_something_changes(tmp_path: Path) -> None:
+    events = pa.table({"t": range(20_000), "x": [(t + 50) // 500 % 2 for t in range(20_000)]})
+    store = create_store(tmp_path / "store")
+    settings = StreamSettings(time="t", block_events=100)
+    store.create_stream("s", events.schema, settings).append(events)
+    sql = "SELECT H_start FROM s MATCH_SITUATIONS (DEFINE H AS x > 0 WITHIN 9000 EMIT FINAL{})"
+    for returned in ("", " RETURN SUM(H.t) AS total"):
+        asked = sql.format(returned)
+        with patch.object(scan, "FEW_EVENTS", 100):
+            cut = replay.query(store, f"{asked} LIMIT 2", plan="tree")
+        whole = replay.query(store, asked, plan="tree")
+        assert rows(cut.table) == rows(whole.table)[:2] == [{"H_start": 450}, {"H_start": 1450}]
+        # Blocks 4, 9, 14, … change; in units of 1, 2 and 4 the second H ends in the third.
+        assert (cut.actual.blocks_read, whole.actual.blocks_read) == (7, 40)
 
 
 def test_blocks_are_read_whose_rows_alone_tell(slow: Store) -> None:
