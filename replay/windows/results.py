@@ -246,8 +246,9 @@ def _integer_sum(part: Aggregate, summary: AttributeSummary) -> Finished:
     if part.argument.type in SCALES:
         return _decimal_sum(part, summary, SCALES[part.argument.type])
     among = np.maximum(summary.n_values, 1)
-    if part.type is DataType.DOUBLE:  # both halves are doubles without loss: one rounding
-        return _finished(part, Values((high * 2.0**32 + low) / among, there))
+    if part.type is DataType.DOUBLE:
+        mean, _ = divide(summary.sum_pair(), among.astype(np.float64))
+        return _finished(part, Values(mean, there))
     bad = high != high.astype(np.int32)
     whole = (high << 32) + low
     if part.function == "avg":  # drops fractions of a microsecond

@@ -303,7 +303,7 @@ def _total(part: Aggregate, present: Sequence[Any]) -> Any:
         return _float_total(part, present)
     total = sum(present)
     if part.type is DataType.DOUBLE:
-        return float(total) / len(present)
+        return float(Fraction(total, len(present)))
     if not INT64[0] <= total <= INT64[1]:
         return TOO_LARGE
     if part.function == "sum":

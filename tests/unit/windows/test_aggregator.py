@@ -287,6 +287,11 @@ def test_a_mean_of_integers_is_rounded_once_from_their_exact_sum() -> None:
     # The sum is 2**64 - 2, beyond INTEGER; half of it is 2**63 - 1, as a DOUBLE 2**63.
     most = 2**63 - 1
     assert values_of("avg", [most, most], [1, 2], column="i") == [2.0**63, 1.5]
+    # Sums that are no doubles: 3 * 2**53 + 3, whose third lies between two, and 5 times a double.
+    odd = 2**53 + 1
+    windows = [odd] * 3, [-odd] * 3, [2_026_619_832_316_723 * 5, 0, 0, 0, 0]
+    means = [2.0**53, -(2.0**53), 2_026_619_832_316_723.0]
+    assert values_of("avg", *windows, column="i") == means
 
 
 def test_means_of_intervals_drop_fractions_towards_zero() -> None:
