@@ -36,7 +36,7 @@ from replay.console.options import (
     tables_of,
 )
 from replay.console.show import ROWS_SHOWN, own_name, print_result, print_table, say
-from replay.console.startup import keep_heavy_libraries_out
+from replay.console.startup import end_at_once_at_ctrl_c, keep_heavy_libraries_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -145,8 +145,7 @@ def query(
         raise typer.BadParameter(f"the query has no parameter {unused}", param_hint="--param")
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_default and not any(map(needs_clearing_up, statements)):
-        # Compiled matching hears no handler of Python's: let Ctrl-C end the process as it is.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        end_at_once_at_ctrl_c()
     opened = open_store(store)
     if explain:
         for n, statement in enumerate(statements):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
+import signal
 import sys
+import threading
 from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import cast
 
 from replay.console.progress import shown
+from replay.console.show import INTERRUPTED
 
 COLLECTED = 200_000
 """Objects made between two searches for garbage: more than those of a cold query, about 105,000.
@@ -17,9 +21,35 @@ COLLECTED = 200_000
 With Python's 700, imports take a tenth longer."""
 
 
+STDERR = 2
+"""Its file descriptor."""
+
+
 def collect_seldom() -> None:
     """Let Python search for garbage in cycles less often: imports make objects and no garbage."""
     gc.set_threshold(COLLECTED)
+
+
+def end_at_once_at_ctrl_c() -> None:
+    """Let Ctrl-C end the process wherever it is, with a word; for what leaves nothing to clear up.
+
+    The main thread may be in compiled code, where it hears no handler of Python's for minutes. So
+    the signal is written to a pipe, which happens at once in whichever thread it comes, and a
+    thread that reads the pipe ends the process: compiled code keeps no other thread from running.
+    """
+    read, written = os.pipe()
+    os.set_blocking(written, False)
+    signal.signal(signal.SIGINT, lambda *_: None)  # without one nothing is written
+    signal.set_wakeup_fd(written)
+    threading.Thread(target=_end_when_interrupted, args=(read,), daemon=True).start()
+
+
+def _end_when_interrupted(read: int) -> None:
+    while os.read(read, 1) != bytes([signal.SIGINT]):
+        pass  # another signal, which has a handler of its own
+    # A terminal shows ^C where it is, behind a bar perhaps, which takes what is said otherwise.
+    os.write(STDERR, b"\ninterrupted\n" if os.isatty(STDERR) else b"interrupted\n")
+    os._exit(INTERRUPTED)
 
 
 class _NoPandas(MetaPathFinder):
