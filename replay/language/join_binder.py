@@ -228,7 +228,8 @@ class _JoinBinder:
             example = "300" if self._times[0][1] is DataType.INTEGER else "10 MINUTES"
             raise self._source.error(
                 f"{self._node.kind.value} needs WITHIN and how far apart the events of a pair may "
-                f"be, such as WITHIN {example} or WITHIN 10 ROWS",
+                f"be, such as WITHIN {example} or WITHIN 10 ROWS; a join by columns alone is "
+                "written with ON and no WITHIN",
                 self._node,
             )
         left, right = (self._window(span) for span in (spans[0], spans[-1]))

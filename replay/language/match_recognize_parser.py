@@ -224,6 +224,9 @@ def _union(cursor: Cursor) -> syntax.Subset:
 
 
 def _within(cursor: Cursor) -> syntax.Expression:
+    if cursor.token.key in _NAMES:
+        found = describe(cursor.token)
+        raise cursor.error(f"expected a duration after WITHIN, such as 30 MINUTES, found {found}")
     within = parse_expression(cursor)
     if cursor.token.key not in _NAMES:  # none of which is a unit, as a look at each would tell
         refuse_unknown_unit(cursor, if_near=True)

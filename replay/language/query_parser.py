@@ -475,6 +475,8 @@ def _stream(cursor: Cursor) -> StreamName | Subquery:
             "a stream name with a dot", remedy=f'quote it as "{name.name}.…"'
         )
     if cursor.token.key == "(":
+        if hint := did_you_mean(name.name.upper(), WINDOW_ARGUMENTS):
+            raise cursor.error(f"there is no window function {name.name}{hint}", at)
         raise cursor.not_supported(f"the table function {name.name}", at)
     known = resolve(name, cursor.queries.known)
     named = cursor.queries.known[known] if known is not None else None

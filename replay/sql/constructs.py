@@ -215,14 +215,18 @@ def begins_sources(tokens: Sequence[Token], i: int) -> bool:
 
 def is_window_join(tokens: Sequence[Token], i: int) -> bool:
     """Tell whether a JOIN is one of ours: ASOF, or WITHIN a span."""
-    if any(token.key == "ASOF" for token in tokens[max(0, i - 3) : i]):
-        return True
+    is_asof = any(token.key == "ASOF" for token in tokens[max(0, i - 3) : i])
+    return is_asof or _says(tokens, i, "WITHIN")
+
+
+def _says(tokens: Sequence[Token], i: int, *keys: str) -> bool:
+    """Tell whether one of some words belongs to a JOIN."""
     depth = 0
     for token in tokens[i + 1 :]:
         depth += (token.key == "(") - (token.key == ")")
         if depth < 0 or (depth == 0 and (token.key == "JOIN" or token.key in END_FROM)):
             return False
-        if depth == 0 and token.key == "WITHIN":
+        if depth == 0 and token.key in keys:
             return True
     return False
 
@@ -254,7 +258,9 @@ def _subquery(tokens: Sequence[Token], i: int) -> bool:
 
 
 def _plain_join(tokens: Sequence[Token], i: int) -> bool:
-    return not is_window_join(tokens, i) or tokens[i + 1].kind == STRING
+    """Tell whether a JOIN is DuckDB's; without a condition it is nobody's, and our message told."""
+    is_file = tokens[i + 1].kind == STRING
+    return is_file or (not is_window_join(tokens, i) and _says(tokens, i, "ON", "USING"))
 
 
 def _is_set_operation(tokens: Sequence[Token], i: int) -> bool:

@@ -435,6 +435,8 @@ def test_statements_that_tell(store):
         (f"SELECT 'ä€😀' AS s, prise, {OVER} FROM ticks", UnknownNameError, "'prise'", "prise"),
         (f"SELECT price::INTEGR AS x, {OVER} FROM ticks", UnknownNameError, "'INTEGER'", ""),
         (f"SELECT price, {OVER} FRM ticks", QueryError, "'FRM' does not fit", "FRM"),
+        ("SELECT * FROM ticks a JOIN ticks b", BindError, "JOIN needs WITHIN .* with ON", "JOIN"),
+        ("SELECT * FROM ticks a LEFT JOIN ticks b WHERE a.t = b.t", BindError, "needs", "LEFT"),
         (f"SELECT price, {OVER} FROM ticks GROUP BY t", BindError, "nor in GROUP BY", "price"),
         (f"SELECT CAST('a' AS INTEGER) AS x, {OVER} FROM ticks", BindError, "converted", "CAST"),
         (
