@@ -51,6 +51,10 @@ Scope = Callable[[Reading, Bind], Expression]
 """What names mean at a place of a query: binds what reads events there, or refuses it."""
 
 
+_EXACT_DOUBLE = 2**53
+"""Whole numbers nearer to 0 are doubles, and each is the only one that rounds to its double."""
+
+
 class ExpressionBinder:
     """Binds expressions in one scope."""
 
@@ -198,14 +202,24 @@ class ExpressionBinder:
         return fold.negate(inside) if node.negated else inside
 
     def _in_list(self, node: syntax.InList) -> Expression:
-        nodes = [node.operand, *node.options]
-        bound = [self._side(part) for part in nodes]
-        value, *options = agree(self.source, nodes, bound, "cannot compare", node)
+        bound = [self._side(part) for part in (node.operand, *node.options)]
+        chosen = [list(range(len(node.options)))]
+        if all(part.type in NUMERIC | {T.NULL} for part in bound):
+            chosen = _of_one_kind(bound[1:])
+        inside = fold.any_of([self._equals_one(node, bound, options) for options in chosen])
+        return fold.negate(inside) if node.negated else inside
+
+    def _equals_one(
+        self, node: syntax.InList, bound: list[Expression], chosen: list[int]
+    ) -> Expression:
+        """Return whether the operand of IN equals one of some of its options, by their numbers."""
+        nodes = [node.operand, *(node.options[option] for option in chosen)]
+        compared = [bound[0], *(bound[1 + option] for option in chosen)]
+        value, *options = agree(self.source, nodes, compared, "cannot compare", node)
         if value.type is T.DECIMAL_76 and isinstance(value, Literal):
             raise self._out_of_range(node)
         if syntax.is_values(node.options[0]):
-            inside: Expression = Call("in", (value, *options), T.BOOLEAN)
-            return fold.negate(inside) if node.negated else inside
+            return Call("in", (value, *options), T.BOOLEAN)
         constants = [option for option in options if isinstance(option, Literal)]
         terms = [
             fold.comparison("=", value, option)
@@ -214,8 +228,7 @@ class ExpressionBinder:
         ]
         if constants:
             terms.append(fold.call("in", (value, *constants), T.BOOLEAN))
-        inside = fold.any_of(terms)
-        return fold.negate(inside) if node.negated else inside
+        return fold.any_of(terms)
 
     def _like(self, node: syntax.Like) -> Expression:
         parts = [part for part in (node.operand, node.pattern, node.escape) if part is not None]
@@ -342,6 +355,25 @@ class ExpressionBinder:
 
     def _reading(self, node: Reading) -> Expression:
         return self.scope(node, self.bind)
+
+
+def _of_one_kind(options: list[Expression]) -> list[list[int]]:
+    """Return numbers of options that can go to one type and stay what they are.
+
+    As a DOUBLE a whole number from 2**53 on would be another: those and columns of them are not
+    compared in one list with doubles.
+    """
+    has_double = any(option.type is T.DOUBLE for option in options)
+    chosen: dict[T, list[int]] = {}
+    for number, option in enumerate(options):
+        is_small = (
+            has_double
+            and isinstance(option, Literal)
+            and isinstance(option.value, int)
+            and abs(option.value) < _EXACT_DOUBLE
+        )
+        chosen.setdefault(T.DOUBLE if is_small else option.type, []).append(number)
+    return list(chosen.values())
 
 
 _BINDERS: dict[type[syntax.Node], Callable[[ExpressionBinder, Any], Expression]] = {

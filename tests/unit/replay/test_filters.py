@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import replay
-from chronicle import Store, create_store
+from chronicle import Store, StreamSettings, create_index, create_store
 from replay.engines.scan import Reading, Scan
 from replay.engines.source import TableSource
 from replay.errors import PlanError
@@ -149,3 +150,27 @@ def test_read_backward_events_of_one_time_keep_their_order(
     expected = sorted(zip(t, range(len(t)), strict=True), key=lambda row: (-row[0], row[1]))
     pairs = zip(found.column("t").to_pylist(), found.column("n").to_pylist(), strict=True)
     assert list(pairs) == expected
+
+
+@pytest.mark.parametrize("plan", ["full", "tree", "all"])
+def test_a_list_with_a_fraction_leaves_large_whole_numbers_what_they_are(
+    tmp_path: Path, plan: str
+) -> None:
+    store = create_store(tmp_path / "store")
+    large = [2**53, 2**53 + 1, None, 7]  # as doubles the first two are one
+    table = pa.table({"t": range(4), "a": pa.array(large, pa.int64())})
+    stream = store.create_stream("s", table.schema, StreamSettings(time="t", block_events=2))
+    create_index(stream, ["a"])
+    stream.append(table)
+
+    for options, found in {
+        "9007199254740993, 0.5": [1],
+        "0.5, 7, 9007199254740992": [0, 3],
+    }.items():
+        for sql, expected in {"a IN": found, "a NOT IN": sorted({0, 1, 3} - {*found})}.items():
+            try:
+                result = replay.query(store, f"SELECT t FROM s WHERE {sql} ({options})", plan=plan)
+            except PlanError:  # NOT bounds nothing
+                assert (plan, sql) != ("full", "a IN")
+                continue
+            assert times(result) == expected, (sql, options)
