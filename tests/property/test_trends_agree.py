@@ -69,6 +69,26 @@ def test_every_plan_gives_aggregates_over_matches_as_the_oracle(case: PatternCas
         assert_plans_agree(store, sql, plans, expected=expected)
 
 
+def by_row(seed: int) -> PatternCase | None:
+    """Return the case of a seed, if its conditions read rows mapped before and it is summed."""
+    case = aggregate_case(seed, in_windows=False)
+    bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
+    program = summed_as_pushed(bound)
+    has_cells_of_rows = program is not None and program.sums and program.sums.grain is not None
+    return case if has_cells_of_rows else None
+
+
+@given(SEEDS.map(by_row).filter(lambda case: case is not None))
+@settings(SLOW, suppress_health_check=list(HealthCheck))
+def test_sums_by_row_are_those_of_the_oracle(case: PatternCase) -> None:
+    bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
+    try:
+        expected = comparable(match_rows(case.stream.rows, bound, steps_max=30_000))
+    except OutOfStepsError:
+        return
+    assert answer(replay.query({"s": case.stream.table}, case.sql).table) == expected
+
+
 @given(SEEDS.map(aggregate_case))
 @SLOW
 def test_sums_of_rows_in_pieces_with_snapshots_between_are_those_of_all(case: PatternCase) -> None:

@@ -80,6 +80,15 @@ def test_only_queries_that_sum_the_same_over_the_same_runs_are_of_one_kind() -> 
         assert kind_of(program_of(text)) is None
 
 
+def test_a_row_that_one_query_takes_next_is_passed_over_by_another() -> None:
+    """V0 B1 and V2 B3 are matches of the first, V0 C4 and V2 C4, behind these Bs, of the other."""
+    sqls = [
+        text_of("A B", A="k = 'V'", B="k = 'B'").replace("ANY", "NEXT"),
+        text_of("A C", A="k = 'V'", C="k = 'C'").replace("ANY", "NEXT"),
+    ]
+    assert asked(sqls) == [2, 2]
+
+
 SQLS = (
     text_of("A B", A="k = 'V'", B="k = 'B'"),
     text_of("A B C", A="k = 'V'", B="k = 'B'", C="k = 'C'"),
