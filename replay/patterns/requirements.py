@@ -70,6 +70,11 @@ def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = Non
     anyway; at an end of the pattern they fill the window, as those of ``true*`` do. With SQL's
     semantics it looks at rows of the match alone, and says nothing here.
 
+    SLIDING has a window for each time of the stream. A match is in those of the times from its last
+    row until as long behind its first as the window lasts, of which any row may be: as if a gap
+    stood behind the pattern, and WITHIN were as long as the window. Of other windows the borders
+    are known.
+
     ``^`` maps no row, and holds nowhere but before a partition's first row. So where every mapping
     has one, wherever it stands, the match begins with that row; with ``$`` it ends with the last.
     """
@@ -87,19 +92,20 @@ def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = Non
     inner = (ANYTHING,) * (len(part.positions) - 1) if scattered else part.gaps[1:-1]
     gaps = (part.gaps[0], *inner) if part.positions else ()
     relevant, why_not_relevant = _relevant(query, part.rows_min)
+    slides = isinstance(query.windows, SlidingWindows)
     return Requirements(
         positions=part.positions,
         gap_before=tuple(gap is not None for gap in gaps),
-        trailing_gap=part.gaps[-1] is not None,
+        trailing_gap=part.gaps[-1] is not None or slides,
         rows_min=part.rows_min,
-        rows_max=part.rows_max,
+        rows_max=None if slides else part.rows_max,
         scattered=scattered,
         fill_before=(
             *(None for _ in gaps[:1]),
             *(gap if gap is not None and gap.ranges else None for gap in gaps[1:]),
         ),
         agreeing=query.partition_by,
-        within=reach(query),
+        within=reach(replace(query, within=None) if slides else query),
         at_start=not is_partitioned and _needs_edge(query.pattern, EdgeKind.START),
         at_end=not is_partitioned and _needs_edge(query.pattern, EdgeKind.END),
         rows_beside=_rows_beside(query),
@@ -153,14 +159,7 @@ def _why_every_row(query: BoundPatternQuery, rows_min: int) -> str | None:
         return "the pattern can match no row at all, and every event may begin such a match"
     if any(isinstance(p, MatchNumber) for d in query.defines if d for p in walk(d)):
         return "MATCH_NUMBER in DEFINE makes a match depend on how many there were before"
-    return None if query.windows is None else _why_all_of_windows(query)
-
-
-def _why_all_of_windows(query: BoundPatternQuery) -> str | None:
-    """Return why all rows of windows are needed, not only those that a match is near."""
-    if isinstance(query.windows, SlidingWindows):
-        return "SLIDING has a window for each time of the stream's events, whatever they are"
-    if _rows_beside(query) != (0, 0):
+    if query.windows is not None and _rows_beside(query) != (0, 0):
         return "PREV, NEXT, ^ and $ look at the rows of a window, wherever they lie in it"
     return None
 
@@ -175,6 +174,8 @@ def _relevant(query: BoundPatternQuery, rows_min: int) -> tuple[tuple[Position, 
     if query.semantics not in _SKIPPING:
         return (), _PASSED_OVER
     why = _why_every_row(query, rows_min) or (_ORDERED if query.order_by else None)
+    if why is None and isinstance(query.windows, SlidingWindows):
+        why = "SLIDING has a window for each time of the stream's events, whatever they are"
     if why is None and _rows_beside(query) != (0, 0):
         why = "PREV, NEXT, ^ and $ look at rows whatever symbol these fit"
     if why is not None:

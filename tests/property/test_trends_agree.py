@@ -233,7 +233,9 @@ def test_every_plan_matches_in_windows_as_the_full_replay(
     size = data.draw(st.integers(1, 6))
     slide = data.draw(st.integers(1, size))
     lengths = [f"{n} SECONDS" if stream.has_timestamps else str(n) for n in (slide, size)]
-    windows = f"TABLE(HOP(TABLE s, DESCRIPTOR(t), {', '.join(lengths)}))"
+    kind = data.draw(st.sampled_from(("HOP", "HOP", "SLIDING")))
+    lengths = lengths[-1:] if kind == "SLIDING" else lengths
+    windows = f"TABLE({kind}(TABLE s, DESCRIPTOR(t), {', '.join(lengths)}))"
     sql = sql.replace("FROM s", f"FROM {windows}", 1)
     sql = sql.replace("(PARTITION BY k ", "(PARTITION BY window_start, k ", 1)
     sql = sql.replace("( ORDER BY", "(PARTITION BY window_start ORDER BY", 1)

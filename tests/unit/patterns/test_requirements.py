@@ -139,7 +139,8 @@ def test_alternatives_have_as_many_rows_in_common_as_they_can():
     [
         (TimeWindows(10, 5), 0, None),
         (TimeWindows(10, 5), -1, "PREV, NEXT"),
-        (SlidingWindows(10), 0, "SLIDING has a window for each time"),
+        (SlidingWindows(10), 0, None),
+        (SlidingWindows(10), -1, "PREV, NEXT"),
     ],
 )
 def test_windows_are_replayed_in_full_where_matches_do_not_tell_their_rows(windows, offset, why):
@@ -147,6 +148,14 @@ def test_windows_are_replayed_in_full_where_matches_do_not_tell_their_rows(windo
     query = query_of(seq(A, B), [DEFINES[0], comparison("=", beside, Literal(1, DataType.INTEGER))])
     found = requirements(replace(query, windows=windows)).only_full
     assert found is None if why is None else why in str(found)
+
+
+def test_sliding_windows_need_rows_as_long_behind_the_first_as_they_last():
+    query = replace(query_of(seq(A, B), DEFINES, within=3), windows=SlidingWindows(10))
+    shape = requirements(query)
+    assert (str(shape), shape.within, shape.row_window) == ("A B …", 9, None)
+    hopping = requirements(replace(query, windows=TimeWindows(10, 5)))
+    assert (str(hopping), hopping.within, hopping.row_window) == ("A B", 3, 2)
 
 
 def test_branch_that_cannot_match_is_left_out():

@@ -14,11 +14,12 @@ import pytest
 import chronicle
 import replay
 from chronicle import StreamSettings
+from indexing import RunWriter
 from replay.errors import NotSupportedError
 from replay.patterns.summing import choice, event_grain, operator
 from replay.patterns.summing.lanes import Lanes
 from replay.running import windowed_patterns
-from tests.memory_stream import memory_store
+from tests.memory_stream import index, memory_store
 
 EVENTS = pa.table(
     {"t": [1, 2, 3, 4, 5], "k": list("acdcd"), "x": [0.0, 1.0, 0.0, 10.0, 0.0], "y": [1] * 5}
@@ -368,3 +369,26 @@ def test_cells_by_tree_are_those_that_are_looked_at_one_by_one(
             monkeypatch.setattr(event_grain, "ROWS_MIN", rows_min)
             answers.append(replay.query({"s": table}, sql).table.to_pylist())
         assert answers[0] == answers[1], (op, semantics, within)
+
+
+@pytest.mark.parametrize("within", ["", "WITHIN 2"])
+def test_sliding_windows_are_read_where_a_match_is_in_one(within: str) -> None:
+    """B at 51 follows A at 50: both are in (T - 6, T] for T from 51 to 55, of blocks 17 and 18."""
+    rows = pa.table(
+        {"t": range(120), "a": [{50: 1, 51: 2}.get(t, 9 * (t % 2)) for t in range(120)]}
+    )
+    sql = (
+        "SELECT window_end, COUNT(*) AS n FROM TABLE(SLIDING(TABLE s, DESCRIPTOR(t), 6)) "
+        "MATCH_RECOGNIZE (PARTITION BY window_end ORDER BY t PATTERN (A B) SEMANTICS SKIP TILL ANY "
+        f"{within} DEFINE A AS a = 1, B AS a = 2) GROUP BY window_end"
+    )
+    with memory_store() as store:
+        stream = store.create_stream("s", rows.schema, StreamSettings("t", 3))
+        index(stream, ("a",))
+        stream.append(rows, derived=RunWriter(("a",), "t"))
+        found = {
+            plan: replay.query(store, sql, plan=plan) for plan in ("full", "indexes=A.a", "all")
+        }
+    for plan, result in found.items():
+        assert result.table.to_pylist() == [{"window_end": t + 1, "n": 1} for t in range(51, 56)]
+        assert result.actual.blocks_read == (40 if plan == "full" else 3), plan
