@@ -153,7 +153,7 @@ class GroupRows:
         return GroupRows(
             self.rows.take(places),
             {part: column.take(places) for part, column in self.columns.items()},
-            {part: [values[i] for i in chosen] for part, values in self.numbers.items()},
+            {part: [values[i] for i in chosen.tolist()] for part, values in self.numbers.items()},
             self.keys,
         )
 
@@ -163,7 +163,9 @@ class GroupRows:
         table = pa.table([self.columns[key] for key in self.keys], names=names)
         keys = [Attribute(n, key.type) for n, key in zip(names, self.keys, strict=True)]
         order = tuple(SortKey(key) for key in keys)
-        return self.take(_order(order, _Rows(table, Faults()), np.arange(table.num_rows)))
+        every = np.arange(table.num_rows)
+        chosen = _order(order, _Rows(table, Faults()), every)
+        return self if np.array_equal(chosen, every) else self.take(chosen)
 
     def called(self, group: int) -> str:
         """Return which group it is, for messages: nothing where there is one of all rows."""

@@ -107,8 +107,11 @@ def _column(values: list[Any], of: pa.DataType) -> pa.Array:
 def _of_groups(totals: Totals, places: IntArray, groups: Groups, number: Number) -> Numbers:
     """Return a number of all matches of each group, of partitions that stand in some places."""
     of_each = totals.numbers.get(number, ())
-    order = np.argsort(groups.of_row, kind="stable")
-    values = [of_each[place] for place in places[order].tolist()]
+    places = places[np.argsort(groups.of_row, kind="stable")]
+    if np.array_equal(places, np.arange(len(of_each))):
+        values = [*of_each]
+    else:
+        values = [of_each[place] for place in places.tolist()]
     ends = np.cumsum(np.bincount(groups.of_row, minlength=groups.n_groups)).tolist()
     if len(ends) == len(values):  # each group is one partition
         return values

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.errors import QueryError
+from replay.expressions.columns import Values
 from replay.expressions.scalars import Faults
 from replay.expressions.types import to_data_type
 from replay.language import bind_query, parse_query
@@ -21,6 +23,7 @@ from replay.language.bound import BoundSelect, Outer
 from replay.language.outer_binder import bind_outer
 from replay.language.source import Source
 from replay.operators import outer_pieces
+from replay.operators.grouping import group_rows
 from replay.operators.outer import apply_outer
 from replay.operators.outer_pieces import OuterOperator, run_through
 
@@ -163,6 +166,24 @@ def test_groups_come_in_order_of_first_appearance_with_their_aggregates(rows):
     ]
     sql = "key, x, COUNT(*), COUNT(n), SUM(n), SUM(x), MIN(n), MAX(x) | GROUP BY key, x"
     assert same(ask(rows, sql), expected)
+
+
+@pytest.mark.parametrize(
+    ("keys", "groups"),
+    [
+        ([], []),
+        ([3], [0]),
+        ([-(2**63), -1, -1, 2**63 - 1], [0, 1, 1, 2]),  # ascending, farther apart than 64 bits tell
+        ([5, 5, 4, 5], [0, 0, 1, 0]),
+    ],
+)
+def test_rows_that_come_by_group_are_numbered_as_others_are(
+    keys: list[int], groups: list[int]
+) -> None:
+    found = group_rows([Values(np.array(keys, np.int64), None)], len(keys))
+    assert found.of_row.tolist() == groups
+    assert found.first_rows.tolist() == [groups.index(g) for g in range(found.n_groups)]
+    assert found.n_groups == len(set(groups))
 
 
 @law
