@@ -81,7 +81,7 @@ class EntryTrendOperator(WithinTrendOperator):
             queue = self._cells, self._suffix, self._front, np.zeros(n_front, np.int64)
             status = step(
                 at, n_states, self._begins, self._has_slots, queue,
-                self._new_cells(self._n_slots + 2), tuple(self._fields()), tuple(rows),
+                self._new_cells(self._n_slots), tuple(self._fields()), tuple(rows),
                 self._program_of_codes,
             )  # fmt: skip
             if status == entry_kernels.STATUS_DONE:

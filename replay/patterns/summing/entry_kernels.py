@@ -173,7 +173,7 @@ def _merge_lane(into, i, other, j, n_states, fields):  # type: ignore[no-untyped
 
 
 @njit(_nrt=False, forceinline=True)
-def _put_before(code, row, matches, n_states, suffix, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+def _put_before(code, row, matches, n_states, suffix, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
     """Put a row before those of a matrix; returns whether one of its cells may be full.
 
     Slots are lanes behind those of the states. ``matches``: whether those are wanted that end here.
@@ -192,16 +192,8 @@ def _put_before(code, row, matches, n_states, suffix, scratch, fields, rows, pro
             for state in range(n_states):
                 _set_none(suffix, a * n_states + state)
         elif op == _OP_MAP:
-            _set_none(scratch, 0)
-            begin_run(scratch, 0, fields)
-            map_row(scratch, 0, b, row, fields, rows)
             for state in range(n_states):
-                if is_none(suffix, slot + state, 0, fields.words[0]):
-                    continue
-                for w in range(suffix.shape[1]):
-                    scratch[1, w] = suffix[slot + state, w]
-                _set_none(suffix, slot + state)
-                _add_joined(suffix, slot + state, scratch, 0, scratch, 1, fields)
+                map_row(suffix, slot + state, b, row, True, fields, rows)
         elif op in (_OP_MATCH, _OP_MATCH_NEW, _OP_FINISH):
             lane = EMPTY if op == _OP_MATCH_NEW else b if op == _OP_MATCH else n_states + a
             if matches:
@@ -216,7 +208,7 @@ def _put_before(code, row, matches, n_states, suffix, scratch, fields, rows, pro
 
 
 @njit(_nrt=False)
-def _turn(at, row, start, matches, n_states, begins, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+def _turn(at, row, start, matches, n_states, begins, queue, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
     """Make the rows of the back from a time on the front; returns a status."""
     suffix, n_front = queue.suffix, 0
     _set_identity(suffix, n_states, fields)
@@ -225,7 +217,7 @@ def _turn(at, row, start, matches, n_states, begins, queue, scratch, fields, row
             break
         code = rows.code[one]
         own = 2 * code + 1
-        if _put_before(own, one, matches, n_states, suffix, scratch, fields, rows, program):
+        if _put_before(own, one, matches, n_states, suffix, fields, rows, program):
             return STATUS_WIDE
         if begins[code]:
             if n_front == queue.front_rows.size:
@@ -331,7 +323,7 @@ def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratc
     all. A row that begins no run need not be let go. ``segments`` has of each the partition, the
     first row, the first one whose matches are to be added, and the end. A row of code c takes the
     steps ``2 c``, and ``2 c + 1`` where runs begin; ``begins`` says of a code whether any do, and
-    ``has_slots`` whether its steps need ``scratch``, which has two cells more than there are slots.
+    ``has_slots`` whether its steps need ``scratch``, which has a cell for each slot.
     Returns a status; ``queue``, ``fields``, ``rows`` and ``program`` are plain tuples of the fields
     of the classes named so.
     """
@@ -358,7 +350,7 @@ def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratc
                     _set_none(queue.back, state * n_states)
             if _leave(at, start, queue, rows):
                 status = _turn(
-                    at, row, start, False, n_states, begins, queue, scratch, fields, rows, program
+                    at, row, start, False, n_states, begins, queue, fields, rows, program
                 )
                 if status != STATUS_DONE:
                     return status
@@ -422,9 +414,7 @@ def sum_entry_windows(at, segments, starts, ends, n_states, begins, has_slots, q
                 row += 1
             start = starts[window]
             if _leave(at, start, queue, rows):
-                status = _turn(
-                    at, row, start, True, n_states, begins, queue, scratch, fields, rows, program
-                )
+                status = _turn(at, row, start, True, n_states, begins, queue, fields, rows, program)
                 if status != STATUS_DONE:
                     return status
             n_front, n = at[N_FRONT], at[N_FOUND]

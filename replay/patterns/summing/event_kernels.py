@@ -158,7 +158,7 @@ def _go(cell, live, state, symbol, row, total, machine, cells, room, totals, fie
         return
     new = _new_cell(cells)
     _add_runs(cells.numbers, new, cell, cells, fields)
-    map_row(cells.numbers, new, symbol, row, fields, rows)
+    map_row(cells.numbers, new, symbol, row, False, fields, rows)
     if machine.ends[target]:
         merge(totals, total, cells.numbers, new, fields)
     cells.live[new] = _NOTHING if move == _NO_ROW else live
@@ -395,7 +395,7 @@ def _settle(lane, column, row, total, machine, cells, room, trees, totals, field
         if symbol < 0:
             continue
         room.symbols[state] = -1
-        map_row(room.slots, state, symbol, row, fields, rows)
+        map_row(room.slots, state, symbol, row, False, fields, rows)
         if machine.ends[state]:
             merge(totals, total, room.slots, state, fields)
         if trees.number[state] >= 0:

@@ -210,8 +210,9 @@ def begin_run(slots, slot, fields):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False, forceinline=True)
-def map_row(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-def]
-    """Map a row in all runs of a cell."""
+def map_row(slots, slot, symbol, row, is_before, fields, rows):  # type: ignore[no-untyped-def]
+    """Map a row in all runs of a cell, behind their other rows or before them."""
+    first, last = (_LAST, _FIRST) if is_before else (_FIRST, _LAST)
     if is_none(slots, slot, 0, fields.words[0]):
         return
     for f in range(1, fields.kind.size):
@@ -229,13 +230,13 @@ def map_row(slots, slot, symbol, row, fields, rows):  # type: ignore[no-untyped-
             slots[slot, at] = _ONE
             slots[slot, at + 1] = np.uint64(value - earlier)
             continue
-        if rule == _LAST:
+        if rule == last:
             for w in range(at, at + fields.words[f]):
                 slots[slot, w] = _NONE
         if not known:
             continue
         factor = 0
-        if rule == _FIRST:
+        if rule == first:
             factor = fields.waits[f]
             if is_none(slots, slot, fields.offset[factor], fields.words[factor]):
                 continue
@@ -320,7 +321,7 @@ def _sum(code, base, row, total, cells, slots, totals, fields, rows, program):  
         elif op == _OP_ADD:
             merge(slots, a, cells, base + b, fields)
         elif op == _OP_MAP:
-            map_row(slots, a, b, row, fields, rows)
+            map_row(slots, a, b, row, False, fields, rows)
         elif op == _OP_PUT:
             merge(cells, base + b, slots, a, fields)
             is_full = is_full or cells[base + b, top] >= HIGH
