@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from replay.patterns.conditions.across import Conditions
-from replay.patterns.summing.operator import in_order
+from replay.patterns.summing.operator import in_order, order_of_parts
 from replay.patterns.summing.tree_kernels import Trees
 from replay.patterns.trends.indexes import By, Indexes
 
@@ -22,7 +22,10 @@ _ABOVE = (By.ABOVE, By.FROM, By.OTHERS)
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Rows by column, those of a lane ranked by a value of each; see `Trees`."""
+    """Rows by column, those of a lane ranked by a value of each; see `Trees`.
+
+    Lanes begin at the first place.
+    """
 
     begins: IntArray
     sizes: IntArray
@@ -30,20 +33,22 @@ class Ranked:
     values: IntArray
 
 
-def ranked(values: IntArray, is_there: Bools, lanes: IntArray, n_lanes: int, begin: int) -> Ranked:
-    """Rank values within their lanes, from 1 on; places of values follow from ``begin`` on."""
+def ranked(values: IntArray, is_there: Bools, lanes: IntArray, n_lanes: int) -> Ranked:
+    """Rank values within their lanes, from 1 on."""
     columns = np.flatnonzero(is_there)
-    columns = columns[np.lexsort((values[columns], lanes[columns]))]
+    columns = columns[np.argsort(values[columns])]
+    if n_lanes > 1:
+        columns = columns[order_of_parts(lanes[columns], n_lanes)]
     found, of = values[columns], lanes[columns]
     is_new = np.ones(len(columns), np.bool_)
     is_new[1:] = (found[1:] != found[:-1]) | (of[1:] != of[:-1])
     sizes = np.bincount(of[is_new], minlength=n_lanes)
     ends = np.cumsum(sizes)
-    begins = begin + ends - sizes + np.arange(n_lanes)
+    begins = ends - sizes + np.arange(n_lanes)
     ranks = np.zeros(len(values), np.int64)
     ranks[columns] = np.cumsum(is_new) - (ends - sizes)[of]
     places = np.zeros(int(sizes.sum()) + n_lanes, np.int64)
-    places[begins[of[is_new]] - begin + ranks[columns[is_new]]] = found[is_new]
+    places[begins[of[is_new]] + ranks[columns[is_new]]] = found[is_new]
     return Ranked(begins, sizes, ranks, places)
 
 
@@ -70,13 +75,17 @@ def to_trees(
     states = np.flatnonzero(indexes.leaf >= 0)
     number = np.full(len(indexes.leaf), -1)
     number[states] = np.arange(len(states))
+    by_leaf: dict[tuple[int, bool], Ranked] = {}
     every: list[Ranked] = []
     n_places = 0
     for state in states.tolist():
         leaf, is_double = int(indexes.leaf[state]), bool(indexes.is_double[state])
-        values, is_there = _ordered(conditions, leaf, is_double=is_double)
-        every.append(ranked(values, is_there, lanes, n_lanes, n_places))
-        n_places += len(every[-1].values)
+        if (leaf, is_double) not in by_leaf:
+            values, is_there = _ordered(conditions, leaf, is_double=is_double)
+            by_leaf[leaf, is_double] = ranked(values, is_there, lanes, n_lanes)
+        found = by_leaf[leaf, is_double]
+        every.append(replace(found, begins=found.begins + n_places))
+        n_places += len(found.values)
     asked = np.full(indexes.asked.shape, -1)
     wanted: list[tuple[IntArray, Bools]] = []
     for state, symbol in np.argwhere(indexes.asked >= 0).tolist():

@@ -19,7 +19,7 @@ from replay.patterns.search import Rows
 from replay.patterns.strategies.run_kernels import CONTIGUOUS
 from replay.patterns.strategies.searches import SEMANTICS
 from replay.patterns.summing import kernels
-from replay.patterns.summing.operator import Totals, TrendOperator
+from replay.patterns.summing.operator import Totals, TrendOperator, order_of_parts
 from replay.patterns.trends.machine import Sums
 
 IntArray = npt.NDArray[np.int64]
@@ -155,9 +155,7 @@ def segments_of(rows: Rows, parts: IntArray, summed_to: int) -> tuple[Rows, IntA
     Between these the first row whose ``seq`` is beyond what was summed.
     """
     if parts.min() != parts.max():
-        # Numbers of 16 bits are sorted by their digits, many times as fast.
-        is_short = parts.max() < 1 << 16
-        order = np.argsort(parts.astype(np.uint16) if is_short else parts, kind="stable")
+        order = order_of_parts(parts, int(parts.max()) + 1)
         rows, parts = rows.take(order), parts[order]
     group, seq = rows.group, rows.seq
     assert group is not None
