@@ -196,6 +196,7 @@ def counting_cases(choose: Random) -> Case:
         appends,
         choose.choice((("a",), ("a", "x"), ("a", "x"), ("a+x", "x"), ("a", "x", "x+a"))),
         sql,
+        damaged=choose.choice((None, None, None, 0, 1)),
         weights=choose.choice(WEIGHTS),
     )
 
