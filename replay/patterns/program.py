@@ -57,6 +57,7 @@ from replay.patterns.prepared import (
     Strings,
 )
 from replay.patterns.trends.algebra import why_enumerated
+from replay.patterns.trends.fewer_states import with_fewer_states
 from replay.patterns.trends.machine import Sums, columns_of, to_sums, why_not_summed
 from replay.patterns.windows import reach
 
@@ -261,6 +262,8 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
     sums = None
     if strategy is not None:
         sums = to_sums(query, strategy, split.conjuncts)
+        if sums is not None:
+            strategy, sums = with_fewer_states(strategy, sums)
     return MatchProgram(
         columns=_columns(query, read, sums),
         rows_before=0 if partitioned else max(0, *[-o for o in margins], 0),

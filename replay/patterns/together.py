@@ -41,6 +41,7 @@ from replay.patterns.program import MatchProgram
 from replay.patterns.summing.kernels import Program
 from replay.patterns.summing.lanes import Lanes, lanes_of
 from replay.patterns.summing.operator import Totals, TrendOperator
+from replay.patterns.trends.fewer_states import with_fewer_states
 from replay.patterns.trends.machine import Sums
 
 IntArray = npt.NDArray[np.int64]
@@ -115,6 +116,8 @@ def joined(programs: Sequence[MatchProgram]) -> MatchProgram | None:
         code = compile_strategy(replace(first.query, symbols=names), patterns)
     except NotSupportedError:
         return None
+    assert first.sums is not None
+    code, sums = with_fewer_states(code, _renumbered_sums(first.sums, of_each[0]))
     codes = [program.strategy for program in programs]
     if code.n_states > sum(one.n_states for one in codes if one is not None):
         return None
@@ -129,12 +132,11 @@ def joined(programs: Sequence[MatchProgram]) -> MatchProgram | None:
         conditions=tuple(conditions for conditions, _ in numbers),
         masks=plan_masks(conjuncts, len(numbers)),
         strategy=code,
-        sums=_renumbered_sums(first.sums, of_each[0]),
+        sums=sums,
     )
 
 
-def _renumbered_sums(sums: Sums | None, numbers: Sequence[int]) -> Sums:
-    assert sums is not None
+def _renumbered_sums(sums: Sums, numbers: Sequence[int]) -> Sums:
     fields = (
         replace(f, symbols=f.symbols and tuple(numbers[s] for s in f.symbols)) for f in sums.fields
     )

@@ -10,6 +10,7 @@ import pytest
 from replay.language import bind, parse_query
 from replay.language.bound import BoundPatternQuery, Concat, Repeat, Symbol
 from replay.patterns.automaton import StrategyCode, compile_strategy
+from replay.patterns.program import compile_program
 from replay.patterns.trends.machine import (
     Field,
     Kind,
@@ -129,3 +130,28 @@ def test_a_row_that_a_field_reads_keeps_its_slots() -> None:
         assert at_once(steps, fields) == steps
     steps = steps_of(code, 0b101, 1)
     assert at_once(steps, of_second) == at_once(steps, COUNT)
+
+
+@pytest.mark.parametrize(
+    ("select", "pattern", "condition", "n_states"),
+    [
+        ("COUNT(*)", "A B*", "x < LAST(x, 1)", 1),
+        ("SUM(B.x)", "A B*", "x < LAST(x, 1)", 2),  # a cell maps its rows to one symbol
+        ("SUM(B.x)", "A B*", "x = 1", 1),
+        ("COUNT(*)", "A B* C", "x < LAST(x, 1)", 2),
+        ("COUNT(*)", "A B+", "x < LAST(x, 1)", 2),  # a match has a B
+        ("COUNT(*)", "A B C*", "x < LAST(x, 1)", 2),
+        ("COUNT(*)", "A B*", "x < A.x", 1),
+        ("COUNT(*)", "A B*", "x < LAST(x, 1) OR CLASSIFIER() = LAST(CLASSIFIER(), 1)", 2),
+    ],
+)
+def test_states_that_go_on_alike_are_one(
+    select: str, pattern: str, condition: str, n_states: int
+) -> None:
+    text = text_of(pattern, "SKIP TILL ANY").replace("COUNT(*)", select)
+    query = bind(parse_query(text.replace("x = 1", condition)), SCHEMA, time="t", text=text)
+    assert isinstance(query, BoundPatternQuery)
+    program = compile_program(query)
+    assert program.strategy is not None
+    assert program.strategy.n_states == 2 + n_states
+    assert compile_strategy(query).n_states == 2 + len(pattern.split())
