@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
@@ -143,8 +142,7 @@ def query(
     params = parameters(param or [])
     for unused in unused_parameters(text, params):
         raise typer.BadParameter(f"the query has no parameter {unused}", param_hint="--param")
-    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_default and not any(map(needs_clearing_up, statements)):
+    if not any(map(needs_clearing_up, statements)):
         end_at_once_at_ctrl_c()
     opened = open_store(store)
     if explain:

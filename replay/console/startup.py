@@ -36,7 +36,10 @@ def end_at_once_at_ctrl_c() -> None:
     The main thread may be in compiled code, where it hears no handler of Python's for minutes. So
     the signal is written to a pipe, which happens at once in whichever thread it comes, and a
     thread that reads the pipe ends the process: compiled code keeps no other thread from running.
+    Nothing is done where a caller handles the signal, or ignores it.
     """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
     read, written = os.pipe()
     os.set_blocking(written, False)
     signal.signal(signal.SIGINT, lambda *_: None)  # without one nothing is written

@@ -38,7 +38,12 @@ from replay.language.bound import (
 from replay.limits import check_limits
 from replay.operators.partition_keys import Partitions, group_keys
 from replay.patterns.automaton import StrategyCode, compile_strategy
-from replay.patterns.conditions.across import AcrossCode, SymbolConditions, split_conditions
+from replay.patterns.conditions.across import (
+    AcrossCode,
+    Split,
+    SymbolConditions,
+    split_conditions,
+)
 from replay.patterns.conditions.kernels import ANCHOR_FIRST, ANCHOR_LAST
 from replay.patterns.config import SYMBOLS_MAX
 from replay.patterns.liveness import StateKeys, with_state_keys
@@ -258,12 +263,7 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
     partition_edges = _partition_edges(query.pattern)
     looks = (*moves, *partition_edges) if partitioned else ()
     numbered = MatchNumber in {type(part) for part in read}
-    strategy = None if query.semantics is Semantics.SQL else compile_strategy(query)
-    sums = None
-    if strategy is not None:
-        sums = to_sums(query, strategy, split.conjuncts)
-        if sums is not None:
-            strategy, sums = with_fewer_states(strategy, sums)
+    strategy, sums = _to_strategy(query, split)
     return MatchProgram(
         columns=_columns(query, read, sums),
         rows_before=0 if partitioned else max(0, *[-o for o in margins], 0),
@@ -293,6 +293,15 @@ def compile_program(query: BoundPatternQuery) -> MatchProgram:
         sums=sums,
         query=query,
     )
+
+
+def _to_strategy(query: BoundPatternQuery, split: Split) -> tuple[StrategyCode | None, Sums | None]:
+    """Return the automaton of a strategy, and what is summed over its matches, if any."""
+    if query.semantics is Semantics.SQL:
+        return None, None
+    strategy = compile_strategy(query)
+    sums = to_sums(query, strategy, split.conjuncts)
+    return (strategy, None) if sums is None else with_fewer_states(strategy, sums)
 
 
 def _by_symbol(
