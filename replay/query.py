@@ -275,8 +275,13 @@ def _shared(
     Blocks that are read are kept for the queries that come next. With ``together``, patterns that
     are summed over are so in one go, when the first of them is answered.
     """
-    shared, together = Shared(), together and len(queries) > 1
-    entered: list[tuple[Question, Catalog, Run | None]] = []
+    for asked in queries:
+        check_query(asked.sql)
+        _refuse_create(asked.sql)
+    if len(queries) == 1:
+        yield opens  # there is nobody to share with
+        return
+    shared = Shared()
 
     def opened(question: Question) -> tuple[Catalog, Run | None]:
         catalog, run = opens(question)
@@ -296,10 +301,7 @@ def _shared(
             return opened(question)
         return catalog, None if run is None else run.begun()
 
-    for asked in queries:
-        check_query(asked.sql)
-        _refuse_create(asked.sql)
-        entered.append(_by_either(asked, enter))
+    entered = [_by_either(asked, enter) for asked in queries]
     try:
         entered.reverse()
         while entered:
