@@ -133,6 +133,11 @@ class Index:
         return sum(run.size_bytes for run in self._placed().opened)
 
     @property
+    def is_of_key(self) -> bool:
+        """Whether it is of the stream's key, so that the objects of entries are what it is of."""
+        return self.attribute == self._snapshot.settings.key
+
+    @property
     def holds_objects(self) -> bool:
         """Whether lookups with objects are answered from the same runs as those without."""
         if self._snapshot.settings.key is None:

@@ -22,6 +22,14 @@ SCHEMA = pa.schema(
 )
 Rows = list[dict[str, Any]]
 
+STORED = (
+    (("v", "x"), None),
+    (("v", "x", "k"), None),
+    (("v", "x"), "k"),
+    (("v", "x", "k"), "v"),
+)
+"""What is indexed, and which column is the key: by them the row before is found."""
+
 # ---------------------------------------------------------------------------------------------
 # Histories
 

@@ -391,7 +391,7 @@ class PartitionRows:
         if index_s > blocks_s:
             return False
         self.spent_s += index_s
-        if self.index.holds_objects:
+        if self.index.is_of_key and self.index.holds_objects:
             found = [self.index.lookup(ranges, with_objects=True)]
             numbers = [self.number_keys(pa.table({self._column: found[0].objects}))]
         else:  # rows of several keys could not be told apart

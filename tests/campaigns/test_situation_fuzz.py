@@ -29,6 +29,7 @@ from tests.memory_stream import some_store
 from tests.situation_cases import (
     FILTERS,
     SCHEMA,
+    STORED,
     AnyOrdering,
     FixedOrdering,
     Rows,
@@ -46,13 +47,6 @@ PLANS = ("full", "tree", "all", "indexes=A", "indexes=B.x", "auto")
 
 DRAWN_MAX = 4
 """Patterns that are drawn for a history until one has an answer; the last one is taken as it is."""
-
-STORED = (
-    (("v", "x"), None),
-    (("v", "x", "k"), None),
-    (("v", "x"), "k"),
-)
-"""What is indexed, and which column is the key: by them the row before is found."""
 
 
 @dataclass

@@ -31,6 +31,7 @@ from tests.property.law import SLOW, assert_plans_agree
 from tests.situation_cases import (
     FILTERS,
     SCHEMA,
+    STORED,
     AnyOrdering,
     pushed,
     some_bursts,
@@ -100,7 +101,7 @@ def test_every_plan_gives_the_answer_of_a_full_replay(random: Random) -> None:
     cuts = tuple(sorted(random.sample(range(len(rows)), 2)))
     small = SmallStream(rows, random.choice((1, 1, 2, 5)), random.choice((8, 30)), 3, cuts, SCHEMA)
     # By which the row before is found; and candidates are, where the stream has a key.
-    index, key = random.choice(((("v", "x"), None), (("v", "x", "k"), None), (("v", "x"), "k")))
+    index, key = random.choice(STORED)
     with some_store(small, set(index)) as store:
         fill_stream(store, "s", small, index=index, key=key)
         for _ in range(3):
