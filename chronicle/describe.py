@@ -80,10 +80,11 @@ class StreamDescription:
     def lines(self) -> list[tuple[str, str]]:
         """Return name and value of what a person wants to know, in order."""
         levels = ", ".join(f"level {v.level}: {v.n_entries:,}" for v in self.levels)
+        times = f"{self._show(self.t_min)} to {self._show(self.t_max)}" if self.n_events else "none"
         lines = [
             ("stream", f"{self.name}, version {self.version}"),
             ("events", f"{self.n_events:,}"),
-            ("time range", f"{self._show(self.t_min)} to {self._show(self.t_max)}"),
+            ("time range", times),
             ("time column", f"{self.settings.time} ({self.time_type})"),
             ("key column", self.settings.key or "none"),
             ("derived", ", ".join(self.settings.derived) or "none"),

@@ -270,7 +270,8 @@ def streams(store: StoreOption) -> None:
             faults.append(f"stream '{name}' cannot be read: {error}")
             rows.append((name, "damaged", "", ""))
             continue
-        rows.append((name, f"{shown['n_events']:,}", str(shown["t_min"]), str(shown["t_max"])))
+        first, last = (str(shown[end]) if shown["n_events"] else "" for end in ("t_min", "t_max"))
+        rows.append((name, f"{shown['n_events']:,}", first, last))
     print_table(("stream", "events", "first", "last"), sorted(rows))
     for fault in faults:
         say(f"error: {fault}")

@@ -54,6 +54,13 @@ def test_a_created_stream_is_described_with_its_lineage(command: Commands) -> No
     assert_refused(command("query", sql, "--param", "above=9"), "stream 'late' exists")
 
 
+def test_a_stream_without_events_has_no_times(command: Commands) -> None:
+    command.succeeds("query", "CREATE STREAM nothing AS SELECT * FROM s WHERE t < 0 AND t > 0")
+    assert "time range    none\n" in command.succeeds("describe", "nothing").out
+    listed = command.succeeds("streams").out
+    assert "nothing       0\n" in listed
+
+
 @pytest.mark.parametrize("output_format", ["csv", "parquet", "arrow"])
 def test_explain_refuses_formats_of_rows(command: Commands, output_format: str) -> None:
     done = command("query", COUNTS, "--explain", "--format", output_format)
