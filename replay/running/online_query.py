@@ -284,16 +284,13 @@ def checked(events: Any, schema: pa.Schema, time: str, *, last_time: int | None)
     back in time.
     """
     table = to_table(events, what="what is pushed")
-    missing = [name for name in schema.names if name not in table.column_names]
+    there = set(table.column_names)
+    missing = [name for name in schema.names if name not in there]
     if missing:
         raise SchemaError(f"the events have no column '{missing[0]}', which the query reads")
     chosen = table.select(schema.names)
-    if not normalise_schema(chosen.schema).equals(schema):
-        raise SchemaError(
-            f"the events are {_types(chosen.schema)}, and the query was made for "
-            f"{_types(schema)}; cast them first"
-        )
-    chosen = chosen.cast(schema)
+    if not chosen.schema.equals(schema, check_metadata=True):  # a cast takes longer than the rest
+        chosen = _cast(chosen, schema)
     times = chosen.column(time)
     if times.null_count:
         raise SchemaError(f"{times.null_count} events have no time; filter them out first")
@@ -306,6 +303,16 @@ def checked(events: Any, schema: pa.Schema, time: str, *, last_time: int | None)
             "of time"
         )
     return chosen
+
+
+def _cast(events: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return events in the types of a stream; SchemaError if a stream would not store them so."""
+    if not normalise_schema(events.schema).equals(schema):
+        raise SchemaError(
+            f"the events are {_types(events.schema)}, and the query was made for "
+            f"{_types(schema)}; cast them first"
+        )
+    return events.cast(schema)
 
 
 def _types(schema: pa.Schema) -> str:
