@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from chronicle.errors import SchemaError, StreamNotFoundError
+from chronicle.schema import normalise_schema
 from chronicle.time import time_type, to_int64
 from replay.errors import NotSupportedError, QueryError
 from replay.language.bound import BoundCreate, BoundQuery
@@ -131,13 +132,29 @@ def _describer(
             )
         schema = dict.fromkeys(streams, schema)
     schemas = dict(schema)
+    times = dict(time) if isinstance(time, Mapping) else dict.fromkeys(schemas, time)
+    for name in schemas.keys() & streams:
+        _check_time(name, schemas[name], times.get(name))
 
     def describe(name: str) -> Described:
         if name not in schemas:
             raise StreamNotFoundError(name, candidates=schemas)
-        return schemas[name], time.get(name) if isinstance(time, Mapping) else time
+        return schemas[name], times.get(name)
 
     return describe
+
+
+def _check_time(stream: str, schema: object, time: str | None) -> None:
+    """Check that a stream is described by a schema, and that its time column is one."""
+    if not isinstance(schema, pa.Schema):
+        raise TypeError(
+            f"expected the schema of '{stream}' (pyarrow.schema), not {type(schema).__name__}"
+        )
+    if time is None:
+        return
+    if time not in schema.names:
+        raise SchemaError(f"no time column '{time}' (columns: {', '.join(schema.names)})")
+    time_type(normalise_schema(pa.schema([schema.field(time)])).field(0).type, column=time)
 
 
 @dataclass(slots=True)

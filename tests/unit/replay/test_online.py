@@ -98,6 +98,23 @@ def test_outer_condition_and_projection_are_applied_as_rows_come() -> None:
     assert doubled.push(events((1, 1), (2, 2), (3, 1), (4, 2))).to_pylist() == [{"w": 6}]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t FROM s WHERE a > 1",
+        "SELECT * FROM s MATCH_RECOGNIZE (MEASURES A.a AS a PATTERN (A) DEFINE A AS a > 1)",
+    ],
+)
+def test_a_time_column_that_is_none_is_refused_before_events_come(sql: str) -> None:
+    schema = pa.schema([("t", pa.int64()), ("a", pa.int64()), ("s", pa.string())])
+    with pytest.raises(SchemaError, match=r"no time column 'ts' \(columns: t, a, s\)"):
+        replay.online(sql, schema, time="ts")
+    with pytest.raises(SchemaError, match="time column 's' is string"):
+        replay.online(sql, schema, time="s")
+    with pytest.raises(TypeError, match=r"schema of 's'.*not str"):
+        replay.online(sql, {"s": "t, a"}, time="t")
+
+
 def test_events_that_do_not_fit_are_refused() -> None:
     pair = query()
     pair.push(events((5, 1)))
