@@ -28,7 +28,7 @@ from replay.planning.block_ranges import (
     no_blocks,
     ranges_of,
 )
-from replay.planning.coarse_map import bounds_by_block
+from replay.planning.coarse_map import bounds_by_block, draw_coarse_map
 from replay.planning.extremes import may_contain
 from replay.planning.intervals import BRIDGE_BLOCKS, Stretches
 from replay.planning.lookup_state import LookupSource
@@ -62,7 +62,10 @@ def of_symbols_by_name(
         why = required.why_not_index_only
     weighed = None
     if why is None:
-        weighed = _Weighed(required, statistics, features, full, parameters)
+        blocks = all_blocks(statistics.n_blocks)
+        if required.only_full is None:
+            blocks = draw_coarse_map(required, statistics).stretches
+        weighed = _Weighed(required, statistics, features, full, parameters, blocks)
         if requested == INDEX_ONLY:
             why = weighed.why_not_exact
     if weighed is None or why is not None:
@@ -86,7 +89,7 @@ def cheapest_of_symbols(
         return plan
     if full is None or features is None or plan.finds_nothing:
         return plan
-    weighed = _Weighed(required, statistics, features, full, parameters)
+    weighed = _Weighed(required, statistics, features, full, parameters, plan.stretches)
     rivals = [
         weighed.plan(
             PlanKind.RELEVANT,
@@ -126,7 +129,13 @@ def pays(plan: Plan, spent_s: float, left_s: float) -> bool:
 
 
 class _Weighed:
-    """The symbols of a pattern, and the blocks in which the tree says that rows of each may lie."""
+    """The symbols of a pattern, and the blocks in which the tree says that rows of each may lie.
+
+    ``stretches`` are what the coarse pattern map leaves, where it may leave out anything.
+
+    Why: with all rows of these that fit symbols at hand there is no match too many either. Its
+    rows would be a candidate, so that they lie in one stretch, of which no row is missing.
+    """
 
     def __init__(
         self,
@@ -135,11 +144,13 @@ class _Weighed:
         features: PlanFeatures,
         full: Estimate,
         parameters: CostParameters,
+        stretches: IntArray,
     ) -> None:
         self._required, self._statistics = required, statistics
         self._features, self._full, self._parameters = features, full, parameters
         self._takes_key = statistics.key in required.of_entries
-        self._masks = [_admitted(one, required, statistics) for one in required.relevant]
+        inside = mask_of(stretches, statistics.n_blocks)
+        self._masks = [_admitted(one, required, statistics) & inside for one in required.relevant]
         self._stretches = ranges_of(self._united(range(len(self._masks))))
         self._counted: dict[IndexLookup, LookupOption] = {}
         self._conditions = [
@@ -338,6 +349,7 @@ def find_rows_of_symbols(
         mask = mask_of(wanted, statistics.n_blocks)
         for seq in rows.values():
             mask |= _blocks_hit(seq, statistics.leaves.base)
+        mask &= mask_of(plan.stretches, statistics.n_blocks)
         blocks = bridge(ranges_of(mask), BRIDGE_BLOCKS)
         n_events = count_events(blocks, statistics.leaves.base)
         stretches = Stretches(blocks, 0, len(blocks), n_events)

@@ -98,6 +98,26 @@ def test_a_symbol_without_an_index_is_looked_for_by_the_tree(store: chronicle.St
     assert found.actual.blocks_read == 14 + 2  # rows 40 to 79, in blocks 13 to 26
 
 
+@pytest.mark.parametrize(
+    ("semantics", "within", "n", "n_blocks"),
+    [
+        # B is at 50 and 90, in blocks 16 and 30; X from 80 on, in blocks 26 to 39.
+        ("ANY", "", 40 + 29, 1 + 14),
+        ("NEXT", "", 2, 1 + 14),
+        ("ANY", "WITHIN 3", 3, 14),
+        ("NEXT", "WITHIN 3", 1, 14),
+    ],
+)
+def test_rows_of_symbols_that_the_tree_has_in_no_match_are_left_out(
+    store: chronicle.Store, semantics: str, within: str, n: int, n_blocks: int
+) -> None:
+    pattern = f"( B X ) SEMANTICS SKIP TILL {semantics} {within}"
+    sql = asking(pattern=pattern, define="B AS a = 2, X AS b = 2")
+    found = replay.query(store, sql, plan="relevant")
+    assert found.table.to_pylist() == [{"n": n}]
+    assert found.actual.blocks_read == n_blocks
+
+
 def test_explain_tells_of_every_symbol_and_its_lookup(store: chronicle.Store) -> None:
     sql = asking(pattern="( A B+ !X D ) SEMANTICS SKIP TILL ANY", define=f"{DEFINE}, X AS b = 7")
     explained = replay.explain(store, sql, plan="relevant")
