@@ -130,7 +130,7 @@ def aggregation_of(
         program = summed_in_windows(query)
     if program is not None and program.sums is not None:
         code, grain = program.strategy, program.sums.grain
-        lanes = lanes_of(query, program)
+        lanes = lanes_of(query, program).value
         if grain is None or code is None:
             return Aggregation("summed", "", "type", lanes=lanes)
         edges = told_edges(code, grain, query.symbols)
