@@ -10,10 +10,8 @@ are joined in one state, so that every mapping is met exactly once.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -84,12 +82,19 @@ class Positions:
     """By position: those that may map the next row."""
     last: dict[int, frozenset[Guard]]
     """Positions a match may end with."""
+    of_pattern: tuple[int, ...]
+    """Of which of the patterns each position is."""
 
 
-def to_positions(pattern: Pattern) -> Positions:
-    """Return the position automaton of a pattern, less what can never be part of a match. Pure."""
+def to_positions(patterns: Sequence[Pattern]) -> Positions:
+    """Return the position automaton of patterns, less what can never be part of a match. Pure."""
     builder = _Builder()
-    whole = builder.build(pattern)
+    parts: list[_Part] = []
+    of_pattern: list[int] = []
+    for number, pattern in enumerate(patterns):
+        parts.append(builder.build(pattern))
+        of_pattern += [number] * (len(builder.symbols) - len(of_pattern))
+    whole = _either(parts)
     # A row follows every edge but the last, and precedes every edge but the first.
     first = _without(whole.first, AT_END)
     follow = [_without(_without(edges, AT_END), AT_START) for edges in builder.follow]
@@ -101,6 +106,7 @@ def to_positions(pattern: Pattern) -> Positions:
         first={p: g for p, g in first.items() if p in alive},
         follow=tuple({p: g for p, g in edges.items() if p in alive} for edges in follow),
         last=last,
+        of_pattern=tuple(of_pattern),
     )
 
 
@@ -210,11 +216,12 @@ def _optional(part: _Part) -> _Part:
 
 
 def _either(parts: list[_Part]) -> _Part:
+    if len(parts) == 1:
+        return parts[0]
     empty = minimal(guard for part in parts for guard in part.empty)
-    first: Ends = {}
-    last: Ends = {}
-    for part in parts:
-        first, last = _union(first, part.first), _union(last, part.last)
+    # Parts have no positions in common.
+    first = {p: guards for part in parts for p, guards in part.first.items()}
+    last = {p: guards for part in parts for p, guards in part.last.items()}
     return _Part(empty, first, last)
 
 
@@ -323,8 +330,7 @@ def compile_strategy(query: BoundPatternQuery, patterns: Sequence[Pattern] = ())
     NotSupportedError is raised if it is too large, or asks for no row where there can be none.
     """
     branches = tuple(patterns) or (query.pattern,)
-    positions = to_positions(branches[0] if len(branches) == 1 else Alternate(branches))
-    ends = list(accumulate(len(to_positions(branch).symbols) for branch in branches[:-1]))
+    positions = to_positions(branches)
     negated = _negated(positions)
     if len(negated) > NEGATIONS_MAX:
         raise NotSupportedError(
@@ -354,7 +360,7 @@ def compile_strategy(query: BoundPatternQuery, patterns: Sequence[Pattern] = ())
         excluded=excluded,
         positions=positions if ambiguous else None,
         answers=tuple(
-            tuple(sorted({bisect_right(ends, p) for p, _ in places if p in positions.last}))
+            tuple(sorted({positions.of_pattern[p] for p, _ in places if p in positions.last}))
             for places, _ in builder.runs
         ),
         n_queries=len(branches),
