@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from chronicle.errors import CorruptBlockError, StreamNotFoundError
 from chronicle.log.history import parse_version
 from chronicle.maintenance.missing_files import check_not_vacuumed, missing_file
 from replay.engines.shared_blocks import Room, SharedBlocks
-from replay.engines.source import EventSource
+from replay.engines.source import EventSource, TableSource
 from replay.errors import PlanError, QueryError
 
 if TYPE_CHECKING:
@@ -207,6 +207,7 @@ class Shared:
     _versions: dict[str, int] = field(default_factory=dict)
     _room: Room = field(default_factory=Room)
     _blocks: dict[Snapshot, SharedBlocks] = field(default_factory=dict)
+    _tables: dict[Hashable, TableSource] = field(default_factory=dict)
     together: Together = field(default_factory=_new_together)
 
     def among(self, catalog: Catalog) -> Catalog:
@@ -229,6 +230,16 @@ class Shared:
             self._blocks[snapshot] = SharedBlocks(snapshot, self._room)
         return self._blocks[snapshot]
 
+    def table_source(self, table: pa.Table, columns: list[str], **of: Any) -> TableSource:
+        """Return columns of a table in memory in its order, the same for all queries.
+
+        ``of`` is as of `TableSource`; a name is that of one table.
+        """
+        key = (*columns, *of.items())
+        if key not in self._tables:
+            self._tables[key] = TableSource(table, columns, **of)
+        return self._tables[key]
+
     def keep_no_more(self) -> None:
         """Keep nothing of what is read from now on: nobody would come for it."""
         self._room.close()
@@ -236,5 +247,6 @@ class Shared:
     def forget(self) -> None:
         """Let go of the blocks that are kept; an answer may hold on to where it was read."""
         self._room.close()
+        self._tables.clear()
         for blocks in self._blocks.values():
             blocks.forget()

@@ -525,6 +525,7 @@ class TablePatternFlow:
     statement: Statement
     together: Together | None = None
     """The queries that are asked at once; None: there are no others."""
+    new_source: Callable[..., TableSource] = TableSource
     plan: None = None
     _asked: AskedTogether | None = field(default=None, init=False)
     _source: TableSource | None = field(default=None, init=False)
@@ -551,7 +552,7 @@ class TablePatternFlow:
 
     def _with_columns(self, columns: list[str]) -> TableSource:
         bound = self.statement.bound
-        return TableSource(
+        return self.new_source(
             self.table, columns, time=bound.time, name=self.name, order_by=bound.order_by
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -153,7 +153,8 @@ class Opener:
         snapshot = self.catalog.snapshot(name)
         if snapshot is None:
             check_replayed(self.requested, ("auto", "full"))
-            return TablePatternFlow(self.catalog.table(name), name, statement, together)
+            table = self.catalog.table(name)
+            return TablePatternFlow(table, name, statement, together, self._new_source)
         statistics = statistics_of(snapshot)
         plan = _planned_pattern(statement, statistics, self.requested, statistics.parameters)
         is_adaptive = self.requested == "auto"
@@ -342,7 +343,13 @@ class Opener:
         table = self.catalog.table(stream.name)
         named = {stream.time} - {None} | set(reading.first_columns) | set(reading.columns)
         columns = [name for name in table.column_names if name in named]
-        return TableFlow(TableSource(table, columns, time=stream.time, name=stream.name), reading)
+        source = self._new_source(table, columns, time=stream.time, name=stream.name)
+        return TableFlow(source, reading)
+
+    @property
+    def _new_source(self) -> Callable[..., TableSource]:
+        shared = self.catalog.shared
+        return TableSource if shared is None else shared.table_source
 
 
 def _unfiltered(what: WindowAggregation) -> WindowAggregation:

@@ -14,6 +14,7 @@ import pytest
 import replay
 from chronicle import Store, create_store, open_store
 from chronicle.tree.blocks import BlockReader
+from replay.engines import source
 from replay.engines.shared_blocks import Room, SharedBlocks
 from replay.query import answers_in_pieces
 from replay.running.flows import Flow
@@ -178,3 +179,22 @@ def test_what_query_many_does_not_take_is_refused(store: Store) -> None:
     with pytest.raises(replay.PatternSyntaxError):
         replay.query_many(store, [SQLS[2], "SELEC"])
     assert replay.query_many(store, []) == ()
+
+
+def test_tables_in_memory_are_put_in_order_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    ordered: list[list[str]] = []
+    plain = source.in_order
+
+    def noted(table: pa.Table, time: str, order_by: tuple[str, ...]) -> pa.Table:
+        ordered.append(table.column_names)
+        return plain(table, time, order_by)
+
+    monkeypatch.setattr(source, "in_order", noted)
+    table = pa.table({"t": [3, 1, 2], "x": [9.0, 2.0, 8.0], "a": [1, 1, 2]})
+    count = (
+        "SELECT COUNT(*) AS n FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN (A B) SEMANTICS SKIP TILL "
+        "ANY DEFINE B AS x > {})"
+    )
+    found = replay.query_many({"s": table}, [count.format(x) for x in (5, 8, 9)])
+    assert [result.table["n"].to_pylist() for result in found] == [[1 + 2], [2], [0]]
+    assert ordered == [["t", "x"]]
