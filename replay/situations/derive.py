@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chronicle.time import to_int64
 from replay.engines.scan import SEQ, Computed, decoded
@@ -115,7 +116,7 @@ def _whole_numbers(keys: pa.Table) -> Ints | None:
 class Partitions:
     """Numbers of partitions, by the values of their columns.
 
-    NULL equals NULL, NaN equals NaN and -0.0 equals 0.0.
+    NULL equals NULL, NaN equals NaN and -0.0 equals 0.0, which is shown of both.
     """
 
     def __init__(self, names: tuple[str, ...], schema: pa.Schema) -> None:
@@ -163,7 +164,7 @@ class Partitions:
                 if len(known) > before + len(new):
                     new.append(int(firsts[code]))
             if new:
-                self._keys.append(decoded(keys).take(new))
+                self._keys.append(_with_one_zero(decoded(keys).take(new)))
         return np.asarray(numbers[groups.codes])
 
     def state(self) -> State:
@@ -177,6 +178,15 @@ class Partitions:
         if self._names:
             groups = group_keys(Columns(keys), keys, self._names)
             self._numbers = {groups.keys[code]: i for i, code in enumerate(groups.codes.tolist())}
+
+
+def _with_one_zero(table: pa.Table) -> pa.Table:
+    """Return 0.0 for -0.0: which one a partition has first depends on what is read."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_floating(field.type):
+            column = pc.add(table.column(place), pa.scalar(0.0, field.type))
+            table = table.set_column(place, field, column)
+    return table
 
 
 def adding_words(query: SituationRelation) -> Computed | None:

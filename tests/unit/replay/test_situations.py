@@ -270,6 +270,26 @@ def test_suspects_are_refuted_by_the_row_before_of_their_key_alone(
             assert (result.actual.blocks_read < 50) == bool(index)
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_of_two_zeros_that_are_one_partition_one_is_shown(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
+    zeros = pa.array([-0.0 if 400 <= t < 600 else 0.0 for t in range(1000)], kind)
+    events = pa.table(
+        {"t": range(1000), "z": zeros, "a": [int(t in (500, 700)) for t in range(1000)]}
+    )
+    store = create_store(tmp_path / "store")
+    settings = StreamSettings(time="t", block_events=5)
+    stream = store.create_stream("s", events.schema, settings)
+    stream.append(events)
+    create_index(stream, ["a"])
+    for plan in PLANS:
+        sql = "FROM s PARTITION BY z VALID FOR 2 DEFINE A AS a = 1 WITHIN 10"
+        found = replay.query(store, sql, plan=plan).table
+        assert [str(value) for value in found["z"].to_pylist()] == ["0.0", "0.0"], plan
+        assert found["A_start"].to_pylist() == [500, 700]
+
+
 @pytest.mark.parametrize("key", [(), ("k",)])
 @pytest.mark.parametrize(("since", "found"), [(10, []), (990, []), (997, [997])])
 def test_prev_reads_the_rows_before_of_the_same_partition(
