@@ -395,6 +395,8 @@ class PacedReplay:
         self._changed.notify_all()
 
     def _to_rate(self, speed: float) -> float:
+        if not hasattr(speed, "__float__"):
+            raise TypeError(f"speed is a number, such as 60 or math.inf, not {speed!r}")
         if not speed > 0:
             raise QueryError(
                 f"a replay at speed {speed} does not go forward; give a number above 0, such as "

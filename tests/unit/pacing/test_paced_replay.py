@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -345,6 +346,12 @@ def test_large_batches_come_in_bounded_pieces() -> None:
     sizes = [table.num_rows for table in replay]
     assert sum(sizes) == n
     assert max(sizes) <= AT_ONCE_MAX
+
+
+@pytest.mark.parametrize("speed", ["max", None])
+def test_a_speed_that_is_no_number_is_refused_with_what_it_takes(speed: Any) -> None:
+    with pytest.raises(TypeError, match=r"speed is a number, such as 60 or math\.inf"):
+        paced([7], speed=speed)
 
 
 @pytest.mark.parametrize("speed", [0, -1, math.nan])
