@@ -1,4 +1,4 @@
-"""Keep commands quick to start, and say what the first of them wait for."""
+"""Keep commands quick to start and to end, and say what the first of them wait for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ COLLECTED = 200_000
 """Objects made between two searches for garbage: more than those of a cold query, about 105,000.
 
 With Python's 700, imports take a tenth longer."""
-
 
 STDERR = 2
 """Its file descriptor."""
