@@ -51,6 +51,7 @@ STANDARD_INPUT = Path("-")
 
 
 def query(
+    context: typer.Context,
     store: StoreOption,
     sql: Annotated[str | None, typer.Argument(help="The query.")] = None,
     file: Annotated[
@@ -143,7 +144,7 @@ def query(
     for unused in unused_parameters(text, params):
         raise typer.BadParameter(f"the query has no parameter {unused}", param_hint="--param")
     if not any(map(needs_clearing_up, statements)):
-        end_at_once_at_ctrl_c()
+        context.call_on_close(end_at_once_at_ctrl_c())
     opened = open_store(store)
     if explain:
         for n, statement in enumerate(statements):

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import cast
@@ -29,26 +30,36 @@ def collect_seldom() -> None:
     gc.set_threshold(COLLECTED)
 
 
-def end_at_once_at_ctrl_c() -> None:
+def end_at_once_at_ctrl_c() -> Callable[[], None]:
     """Let Ctrl-C end the process wherever it is, with a word; for what leaves nothing to clear up.
 
     The main thread may be in compiled code, where it hears no handler of Python's for minutes. So
     the signal is written to a pipe, which happens at once in whichever thread it comes, and a
     thread that reads the pipe ends the process: compiled code keeps no other thread from running.
-    Nothing is done where a caller handles the signal, or ignores it.
+    Nothing is done where a caller handles the signal, or ignores it. Returns what undoes it.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        return lambda: None
     read, written = os.pipe()
     os.set_blocking(written, False)
     signal.signal(signal.SIGINT, lambda *_: None)  # without one nothing is written
     signal.set_wakeup_fd(written)
     threading.Thread(target=_end_when_interrupted, args=(read,), daemon=True).start()
 
+    def undo() -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, before)
+        os.close(written)
+
+    return undo
+
 
 def _end_when_interrupted(read: int) -> None:
-    while os.read(read, 1) != bytes([signal.SIGINT]):
-        pass  # another signal, which has a handler of its own
+    while (heard := os.read(read, 1)) != bytes([signal.SIGINT]):  # others have their own handlers
+        if not heard:  # it was undone
+            os.close(read)
+            return
     # A terminal shows ^C where it is, behind a bar perhaps, which takes what is said otherwise.
     os.write(STDERR, b"\ninterrupted\n" if os.isatty(STDERR) else b"interrupted\n")
     os._exit(INTERRUPTED)
