@@ -336,11 +336,11 @@ def test_lanes_agree_where_numbers_grow_and_windows_move(
     assert found == expected
 
 
-def rising(within: int) -> MatchProgram:
+def rising(within: int, pattern: str = "S T*", skip: str = "ANY") -> MatchProgram:
     """Return what counts rows one after the other whose ``i`` rises."""
     sql = (
-        "SELECT COUNT(*) AS n FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN (S T*) SEMANTICS SKIP "
-        f"TILL ANY WITHIN {within} DEFINE T AS i > LAST(i, 1))"
+        f"SELECT COUNT(*) AS n FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN ({pattern}) SEMANTICS "
+        f"SKIP TILL {skip} WITHIN {within} DEFINE T AS i > LAST(i, 1))"
     )
     schema = to_table(letters("a")).schema
     return compile_program(bind(parse_query(sql), schema, time="t", text=sql))
@@ -356,6 +356,13 @@ def test_runs_of_rows_are_counted_where_numbers_grow_and_windows_move(rows_min: 
     with patch.object(event_grain, "ROWS_MIN", rows_min):
         found = counted(rising(80), to_table(rows), [0, 90, 150, len(rows)], whole=True)
     assert found == expected
+
+
+def test_a_run_that_was_over_before_the_rows_to_come_is_counted_once() -> None:
+    # 1 is followed by 5, and goes on no more; neither 5 nor 0 is followed by more.
+    rows = [{"t": t, "s": "a", "i": i, "d": None, "p": 0} for t, i in enumerate([1, 5, 0])]
+    program = rising(9, "S T", "NEXT")
+    assert counted(program, to_table(rows), [0, 2, 3], whole=True) == 1
 
 
 @WRAPS
