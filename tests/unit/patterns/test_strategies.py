@@ -365,6 +365,12 @@ def test_a_run_that_was_over_before_the_rows_to_come_is_counted_once() -> None:
     assert counted(program, to_table(rows), [0, 2, 3], whole=True) == 1
 
 
+def test_a_row_waits_as_long_as_others_may_come_at_the_last_time_it_reaches() -> None:
+    # 2 at time 5 follows 1, five before, and 0 of its own time.
+    rows = [{"t": t, "s": "a", "i": i, "d": None, "p": 0} for t, i in ((0, 1), (5, 0), (5, 2))]
+    assert counted(rising(5, "S T"), to_table(rows), [0, 2, 3], whole=True) == 2
+
+
 @WRAPS
 def test_sums_of_rows_go_on_from_a_state() -> None:
     program = rising(1000)
