@@ -54,6 +54,16 @@ def asking(
     )
 
 
+SLIDING = pytest.param(
+    asking()
+    .replace("FROM s", "FROM TABLE(SLIDING(TABLE s, DESCRIPTOR(t), 9))")
+    .replace("( ORDER", "( PARTITION BY window_end ORDER"),
+    "SLIDING has a window for each time of the stream's events, whatever they are",
+    id="sliding",
+)
+"""Neither plan is for it."""
+
+
 @pytest.fixture(scope="module")
 def store() -> Iterator[chronicle.Store]:
     with memory_store() as store:
@@ -209,13 +219,7 @@ def test_auto_takes_it_where_it_is_expected_to_pay(
             "WITH TIMEOUTS gives partial matches too, which lack symbols that every match has",
             id="timeouts",
         ),
-        pytest.param(
-            asking()
-            .replace("FROM s", "FROM TABLE(SLIDING(TABLE s, DESCRIPTOR(t), 9))")
-            .replace("( ORDER", "( PARTITION BY window_end ORDER"),
-            "SLIDING has a window for each time of the stream's events, whatever they are",
-            id="sliding",
-        ),
+        SLIDING,
         pytest.param(
             "SELECT * FROM s WHERE a = 1",
             "it is for row patterns with SEMANTICS SKIP TILL alone",
@@ -307,13 +311,7 @@ def test_explain_tells_that_no_block_is_read(store: chronicle.Store) -> None:
             "aggregates read 'b', which entries do not hold",
             id="value-in-windows",
         ),
-        pytest.param(
-            asking()
-            .replace("FROM s", "FROM TABLE(SLIDING(TABLE s, DESCRIPTOR(t), 9))")
-            .replace("( ORDER", "( PARTITION BY window_end ORDER"),
-            "SLIDING has a window for each time of the stream's events, whatever they are",
-            id="sliding",
-        ),
+        SLIDING,
     ],
 )
 def test_says_why_entries_do_not_do(store: chronicle.Store, sql: str, why: str) -> None:
