@@ -28,6 +28,7 @@ from replay.patterns.summing.kernels import (
     merge_at_once,
     put_best,
     see,
+    set_none,
 )
 
 IntArray = npt.NDArray[np.int64]
@@ -85,15 +86,9 @@ class Queue(NamedTuple):
 def _set_identity(matrix, n_states, fields):  # type: ignore[no-untyped-def]
     """Let a matrix be that of no rows."""
     for cell in range(n_states * n_states):
-        _set_none(matrix, cell)
+        set_none(matrix, cell)
     for state in range(EMPTY + 1, n_states):
         begin_run(matrix, state * n_states + state, fields)
-
-
-@njit(_nrt=False)
-def _set_none(cells, cell):  # type: ignore[no-untyped-def]
-    for w in range(cells.shape[1]):
-        cells[cell, w] = _NONE
 
 
 @njit(_nrt=False)
@@ -184,13 +179,13 @@ def _put_before(code, row, matches, n_states, suffix, fields, rows, program):  #
         if program.steps[k, 0] == _OP_NONE:
             slot = (n_states + program.steps[k, 1]) * n_states
             for state in range(n_states):
-                _set_none(suffix, slot + state)
+                set_none(suffix, slot + state)
     for k in range(end - 1, begin - 1, -1):
         op, a, b, _ = program.steps[k]  # of one query: no ranges
         slot = (n_states + a) * n_states
         if op == _OP_CLEAR:
             for state in range(n_states):
-                _set_none(suffix, a * n_states + state)
+                set_none(suffix, a * n_states + state)
         elif op == _OP_MAP:
             for state in range(n_states):
                 map_row(suffix, slot + state, b, row, True, fields, rows)
@@ -347,7 +342,7 @@ def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratc
                 if row == end:
                     break
                 for state in range(EMPTY, n_states):
-                    _set_none(queue.back, state * n_states)
+                    set_none(queue.back, state * n_states)
             if _leave(at, start, queue, rows):
                 status = _turn(
                     at, row, start, False, n_states, begins, queue, fields, rows, program
@@ -421,7 +416,7 @@ def sum_entry_windows(at, segments, starts, ends, n_states, begins, has_slots, q
             if n_front or at[OLDEST] >= 0:
                 if n == found.group.size:
                     return STATUS_FOUND
-                _set_none(found.numbers, n)
+                set_none(found.numbers, n)
                 status = _add_matches(found.numbers, n, n_front, n_states, queue, fields)
                 if status != STATUS_DONE:
                     return status

@@ -30,11 +30,13 @@ from replay.patterns.summing.kernels import (
     STATUS_WIDE,
     Fields,
     Rows,
+    adds_nothing,
     begin_run,
     is_none,
     map_row,
     merge,
     merge_at_once,
+    set_none,
 )
 from replay.patterns.summing.tree_kernels import Trees, add_to_trees, ask, clear_place, first_taken
 
@@ -122,8 +124,7 @@ def _new_cell(cells):  # type: ignore[no-untyped-def]
 @njit(_nrt=False)
 def _give_back(cell, cells):  # type: ignore[no-untyped-def]
     """Have a cell that is in no list be free."""
-    for w in range(cells.numbers.shape[1]):
-        cells.numbers[cell, w] = _NONE
+    set_none(cells.numbers, cell)
     cells.live[cell] = _NOTHING
     cells.following[cell] = cells.free[FREE]
     cells.free[FREE] = cell
@@ -411,8 +412,7 @@ def _settle(lane, column, row, total, machine, cells, room, trees, totals, field
                 cells.heads[at] = cell
             merge(cells.numbers, cell, room.slots, state, fields)
             is_full = is_full or cells.numbers[cell, top] >= high
-        for w in range(room.slots.shape[1]):
-            room.slots[state, w] = _NONE
+        set_none(room.slots, state)
     return is_full or totals[total, top] >= high
 
 
@@ -515,17 +515,16 @@ def sum_starts(at, segments, within, found, totals, semantics, high, opens, mach
                 return STATUS_GOES_ON
             ways = machine.ways[0 if opens[start] else 1]
             born, is_known = rows.times[start], start < counted
-            if np.uint64(rows.code[start]) & ways == _NONE or counted == end:
+            if np.uint64(rows.code[start]) & ways == _NONE:
                 continue
-            if is_known and is_after(rows.times[counted], born, within):
+            if adds_nothing(start, counted, end, within, rows):
                 continue
             status, row, n_faults = STATUS_DONE, start, progress[N_FAULTS]
             while status == STATUS_DONE and row < end:
                 if is_after(rows.times[row], born, within):
                     break
                 if is_known and row == counted:  # what was found before is in the totals
-                    for w in range(found.shape[1]):
-                        found[0, w] = _NONE
+                    set_none(found, 0)
                     progress[N_FAULTS] = n_faults
                 status = _see_row(number, row, row == start, row != start, 0, semantics, high, opens, machine, cells, room, trees, found, fields, rows, across, progress)  # fmt: skip  # noqa: E501
                 row += 1
@@ -538,8 +537,7 @@ def sum_starts(at, segments, within, found, totals, semantics, high, opens, mach
                 progress[N_FAULTS] = n_faults
             else:
                 merge(totals, place, found, 0, fields)
-            for w in range(found.shape[1]):
-                found[0, w] = _NONE
+            set_none(found, 0)
             if status != STATUS_DONE:
                 return status
             if totals[place, top] >= HIGH:

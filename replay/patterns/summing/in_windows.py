@@ -66,7 +66,7 @@ class WindowOperator(WithinTrendOperator):
         """
         rows = self._admit(prepared, self._n_rows)
         self._n_rows += len(rows)
-        self._keep(replace(rows, times=times))
+        self._take(replace(rows, times=times))
         kept = Rows.concat(self._waiting) if self._waiting else None
         numbers, totals = np.empty(0, np.int64), Totals.joined([])
         if kept is not None and len(windows):

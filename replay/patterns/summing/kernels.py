@@ -89,6 +89,13 @@ def add(into, i, other, j, begin, words):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
+def set_none(cells, cell):  # type: ignore[no-untyped-def]
+    """Let a cell be of no runs."""
+    for w in range(cells.shape[1]):
+        cells[cell, w] = _NONE
+
+
+@njit(_nrt=False)
 def increase(into, i, begin, words):  # type: ignore[no-untyped-def]
     """Add one to a number."""
     for w in range(begin, begin + words):
@@ -412,6 +419,14 @@ SEEN_AT_ONCE = 1 << 22
 """Rows that starts see before the caller may be interrupted: about half a second's."""
 
 
+@njit(_nrt=False, forceinline=True)
+def adds_nothing(start, counted, end, within, rows):  # type: ignore[no-untyped-def]
+    """Whether all that a start of a segment leads to was found before."""
+    if counted == end:
+        return True
+    return start < counted and is_after(rows.times[counted], rows.times[start], within)
+
+
 @njit(_nrt=False)
 def sum_starts(at, segments, within, cells, slots, found, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
     """Sum within a window from each start, one start after the other: each is gone on from alone.
@@ -430,17 +445,18 @@ def sum_starts(at, segments, within, cells, slots, found, totals, fields, rows, 
             if n_seen > SEEN_AT_ONCE:
                 return STATUS_GOES_ON
             code, born = 2 * rows.code[start] + 1, rows.times[start]
-            if program.begins[code] == program.ends[code] or counted == end:
+            if program.begins[code] == program.ends[code]:
                 continue
-            if start < counted and is_after(rows.times[counted], born, within):
+            if adds_nothing(start, counted, end, within, rows):
                 continue
-            _set_none(cells)
-            _set_none(found)
+            for state in range(len(cells)):
+                set_none(cells, state)
+            set_none(found, 0)
             is_full = see(code, 0, start, 0, cells, slots, found, fields, rows, program)
             row = start + 1
             while row < end and not is_after(rows.times[row], born, within):
                 if row == counted:  # what was found before is in the totals
-                    _set_none(found)
+                    set_none(found, 0)
                 code = 2 * rows.code[row]
                 if program.begins[code] < program.ends[code]:
                     full = see(code, 0, row, 0, cells, slots, found, fields, rows, program)
@@ -455,13 +471,6 @@ def sum_starts(at, segments, within, cells, slots, found, totals, fields, rows, 
                 return STATUS_WIDE
     at[AT_SEGMENT] = len(segments)
     return STATUS_DONE
-
-
-@njit(_nrt=False)
-def _set_none(cells):  # type: ignore[no-untyped-def]
-    for cell in range(len(cells)):
-        for w in range(cells.shape[1]):
-            cells[cell, w] = _NONE
 
 
 class Windows(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chronicle.compiled import njit
-from replay.patterns.summing.kernels import is_none, merge_at_once
+from replay.patterns.summing.kernels import is_none, merge_at_once, set_none
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -22,7 +22,6 @@ Words = npt.NDArray[np.uint64]
 _ALL, _BELOW, _UP_TO, _ABOVE, _FROM, _EQUAL = 1, 2, 3, 4, 5, 6
 
 _NOTHING = -1
-_NONE = np.uint64(0)
 
 
 class Trees(NamedTuple):
@@ -139,24 +138,18 @@ def clear_place(tree, lane, column, trees):  # type: ignore[no-untyped-def]
     if cell == _NOTHING:
         return cell
     trees.cells[begin + rank] = _NOTHING
-    _set_none(trees.below, begin)
+    set_none(trees.below, begin)
     if rank > 0 and trees.has_below[tree]:
         at = rank
         while at <= size:
-            _set_none(trees.below, begin + at)
+            set_none(trees.below, begin + at)
             at += at & -at
     if rank > 0 and trees.has_above[tree]:
         at = size + 1 - rank
         while at <= size:
-            _set_none(trees.above, begin + at)
+            set_none(trees.above, begin + at)
             at += at & -at
     return cell
-
-
-@njit(_nrt=False)
-def _set_none(nodes, node):  # type: ignore[no-untyped-def]
-    for w in range(nodes.shape[1]):
-        nodes[node, w] = _NONE
 
 
 @njit(_nrt=False)

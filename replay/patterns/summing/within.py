@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.operators.packing import State
-from replay.patterns.partitions import evaluate_grouped
 from replay.patterns.prepared import Prepared
 from replay.patterns.program import MatchProgram
 from replay.patterns.row_intake import ROWS, Arrays, fields_of, seqs_of_stretches
@@ -58,9 +57,7 @@ class WithinTrendOperator(TrendOperator):
         """Have no cells for partitions: what goes on is found from the rows that wait."""
 
     def _advance(self) -> None:
-        for rows in self._inbox:
-            self._keep(rows)
-        self._inbox = []
+        super()._advance()
         n_waiting = sum(map(len, self._waiting))
         if n_waiting >= max(ROWS_AT_ONCE, 2 * self._n_summed):
             self._take_waiting()
@@ -79,7 +76,7 @@ class WithinTrendOperator(TrendOperator):
         kept = rows.take(slice(int(np.searchsorted(rows.times, oldest)), None))
         self._waiting, self._n_summed = [kept] if len(kept) else [], len(kept)
 
-    def _keep(self, rows: Rows) -> None:
+    def _take(self, rows: Rows) -> None:
         """Have rows wait, less those that change nothing."""
         if not len(rows):
             return
@@ -96,18 +93,10 @@ class WithinTrendOperator(TrendOperator):
         is_used = rows.words & self._relevant != 0
         return rows if is_used.all() else rows.take(is_used)
 
-    def finish(self) -> None:
-        """End the stretch: no run goes on in another."""
-        if self._deferred:
-            evaluated = evaluate_grouped(self._program, self._deferred, self._partitions)
-            rows = self._to_rows(*evaluated)
-            assert rows.seq is not None
-            self._keep(rows.take(np.argsort(rows.seq)))
-            self._deferred = []
+    def _forget_runs(self) -> None:
         self._take_waiting()
         self._waiting, self._n_summed = [], 0
         self._newest, self._summed_to = _INT64_MIN, -1
-        self._next_seq = None
 
     def _take_stretches(
         self, prepared: Prepared, starts: IntArray, n_rows: IntArray, first_seqs: IntArray
