@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from chronicle.errors import SchemaError, StreamNotFoundError
 from chronicle.schema import normalise_schema
 from chronicle.time import time_type, to_int64
+from costmodel.tuning import Tuning
+from replay.engines.read_ahead import shared
 from replay.errors import NotSupportedError, QueryError
 from replay.language.bound import BoundCreate, BoundQuery
-from replay.language.syntax import Query, streams_of
+from replay.language.syntax import Query, has_situations, streams_of
 from replay.operators.packing import State
-from replay.running.arguments import Moment, check_params, check_query, to_internal
+from replay.running.arguments import (
+    Moment,
+    check_params,
+    check_query,
+    check_threads,
+    to_internal,
+)
 from replay.running.catalog import Described
 from replay.running.input_ports import InputPort, StreamPort, open_port
 from replay.running.online_query import OnlineQuery, Resumable, checked
 from replay.running.statement import Parameters, alone, bind_over, parse, prepare
 from replay.running.steps import whole_answer_needed
+from replay.running.tuning import Tuner
+
+Threads = int | Literal["auto"]
+"""How many threads share a push; ``auto``: as many as the load asks for."""
 
 
 def online(
@@ -29,6 +42,7 @@ def online(
     *,
     time: str | Mapping[str, str] | None = None,
     params: Parameters | None = None,
+    threads: Threads = 1,
 ) -> OnlineQuery | OnlineFlow:
     """Return an operator that answers a query while its events come in.
 
@@ -46,6 +60,11 @@ def online(
         names.
     params
         Values of the query's parameters (``:name``).
+    threads
+        How many threads may share a push of a query over situations: they look at conditions of
+        stretches of its events, and for matches of partitions of their own. ``auto`` follows the
+        load, once a second (`OnlineFlow.tuning`). The answer is the same. It pays for pushes of
+        some ten thousand events at once.
 
     Returns
     -------
@@ -58,7 +77,8 @@ def online(
     ------
     QueryError
         If the query cannot be read or bound, or needs all rows before it can give one (ORDER BY;
-        GROUP BY around MATCH_RECOGNIZE without a column of its window).
+        GROUP BY around MATCH_RECOGNIZE without a column of its window), or if threads are to share
+        what has no situations.
     StreamNotFoundError
         If it reads a stream whose schema is not given.
 
@@ -80,7 +100,14 @@ def online(
     check_query(sql)
     params = {} if params is None else params
     check_params(params)
+    if threads != "auto":
+        check_threads(threads)
     parsed = _parsed(sql)
+    if threads != 1 and not has_situations(parsed):
+        raise NotSupportedError(
+            "threads share the pushes of a query over situations (FROM … DEFINE … PATTERN), which "
+            "this is not; leave threads out"
+        )
     describe = _describer(streams_of(parsed), schema, time)
     described = alone(parsed, describe)
     statement = None if described is None else prepare(sql, *described, params)
@@ -94,7 +121,7 @@ def online(
         raise NotSupportedError(
             "CREATE STREAM takes its rows from history; give its query alone to go online"
         )
-    return OnlineFlow(bound, describe)
+    return OnlineFlow(bound, describe, threads)
 
 
 def _parsed(sql: str) -> Query:
@@ -185,7 +212,11 @@ class OnlineFlow(Resumable):
         Columns of the answer.
     """
 
-    def __init__(self, query: BoundQuery, describe: Callable[[str], Described]) -> None:
+    def __init__(
+        self, query: BoundQuery, describe: Callable[[str], Described], threads: Threads = 1
+    ) -> None:
+        self._tuner = Tuner() if threads == "auto" else None
+        self._n_threads = 1 if threads == "auto" else threads
         self._port: InputPort = open_port(query, lambda name: describe(name)[0])
         self._streams = _streams_of(self._port.streams)
         self.schema = self._port.schema
@@ -222,6 +253,11 @@ class OnlineFlow(Resumable):
         """Number of faults of rows so far."""
         return self._port.n_faults
 
+    @property
+    def tuning(self) -> Tuning | None:
+        """How many events a push should have, and threads share, by the load; with ``auto``."""
+        return None if self._tuner is None else self._tuner.chosen
+
     def push(self, table: Any, *, stream: str | None = None) -> pa.Table:
         """Take the next events and return the rows of the answer that are certain now.
 
@@ -247,7 +283,9 @@ class OnlineFlow(Resumable):
         if events.num_rows:
             last = events.column(known.time).slice(events.num_rows - 1)
             known.last_time = to_int64(last, name=known.time)[0].as_py()
-        return self._joined(() if self.is_done else self._port.push(name, events))
+        measured = nullcontext() if self._tuner is None else self._tuner.push(events.num_rows)
+        with measured:
+            return self._joined(() if self.is_done else self._port.push(name, events))
 
     def advance(self, to: Moment, *, stream: str | None = None) -> pa.Table:
         """Promise that no further event of a stream is before a time, and return what is certain.
@@ -308,7 +346,9 @@ class OnlineFlow(Resumable):
         raise QueryError(f"the query reads the streams {', '.join(names)}; {said}")
 
     def _joined(self, tables: Iterable[pa.Table]) -> pa.Table:
-        return pa.concat_tables([self.schema.empty_table(), *tables])
+        tuning = self.tuning
+        with shared(self._n_threads if tuning is None else tuning.n_threads):
+            return pa.concat_tables([self.schema.empty_table(), *tables])
 
 
 def _streams_of(ports: Iterable[StreamPort]) -> dict[str, _Stream]:

@@ -8,12 +8,15 @@ from itertools import combinations
 from random import Random
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 
 import replay
 from replay.language.bound import SituationRelation
+from replay.online import OnlineFlow, OnlineQuery
+from replay.situations import derive, matching
 from tests.oracles.situations import RELATIONS, Name, Question, Truth, naive_matches
 
 LABELS = "ABCD"
@@ -264,8 +267,19 @@ def tuples(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def pushed(random: Random, sql: str, table: pa.Table) -> list[tuple[Any, ...]]:
-    """Return the answer of events that come in pieces, with promises and a restart between."""
-    online, found, at = replay.online(sql, SCHEMA, time="t"), [], 0
+    """Return the answer of events that come in pieces, with promises and a restart between.
+
+    Threads share each piece, others in number behind a restart.
+    """
+    with patch.object(derive, "PART_MIN", 1), patch.object(matching, "PART_MIN", 1):
+        return _pushed(random, sql, table)
+
+
+def _pushed(random: Random, sql: str, table: pa.Table) -> list[tuple[Any, ...]]:
+    def opened() -> OnlineQuery | OnlineFlow:
+        return replay.online(sql, SCHEMA, time="t", threads=random.randint(1, 4))
+
+    online, found, at = opened(), [], 0
     while at < table.num_rows:
         size = random.randint(1, 6)
         found.append(online.push(table.slice(at, size)))
@@ -273,7 +287,7 @@ def pushed(random: Random, sql: str, table: pa.Table) -> list[tuple[Any, ...]]:
         if random.random() < 0.3 and at < table.num_rows:
             found.append(online.advance(table["t"][at].as_py()))
         if random.random() < 0.3:
-            kept, online = online.snapshot(), replay.online(sql, SCHEMA, time="t")
+            kept, online = online.snapshot(), opened()
             online.restore(kept)
     found.append(online.finish())
     return tuples(pa.concat_tables(found))

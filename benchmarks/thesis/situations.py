@@ -2,7 +2,7 @@
 
 ISEQ is a matcher that waits for ends, as ours does with EMIT FINAL; other systems are those of
 `benchmarks.situations`. Batches and threads over time (5.18) are those that the thesis' model asks
-for: one thread takes all pushes here (docs/decisions/0033-threads-of-situations.md).
+for; one thread takes all pushes, by whose time the rates of more are told.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks import situations
 from benchmarks.harness import Side, Timing, fail, interleave, quantiles
 from benchmarks.thesis import figures
 from benchmarks.thesis.common import figure_folder, new_parser, report
-from costmodel.thesis.tuning import Load, Tuning, batch_size, tuned
+from costmodel.tuning import Load, Tuning, batch_size, tuned
 from datasets import switching, traffic
 from datasets.synthetic import SEED
 from replay.language import allen

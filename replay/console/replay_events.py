@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chronicle import StreamSettings
+    from replay.online import Threads
     from replay.pacing.outlets import Outlet
 
 STANDARD_OUTPUT = Path("-")
@@ -65,6 +66,9 @@ def replay(
         str | None,
         typer.Option("--query", help="Answer this query as events come; its rows are the output."),
     ] = None,
+    threads: Annotated[
+        str, typer.Option("--threads", help="Threads that share pushes of situations; or auto.")
+    ] = "1",
     output_format: Annotated[
         Literal["json", "csv", "arrow"],
         typer.Option("--format", help="json (one object a line), csv or arrow."),
@@ -96,6 +100,9 @@ def replay(
         raise typer.BadParameter("name the topic with --to-kafka", param_hint="--kafka")
     if query is not None and columns is not None:
         raise typer.BadParameter("a query names its columns itself", param_hint="--columns")
+    n_threads = _threads(threads)
+    if query is None and n_threads != 1:
+        raise typer.BadParameter("there is no --query to share", param_hint="--threads")
     if query is not None and _loop(loop) != 1:
         raise typer.BadParameter(
             "a query takes events in order of time, so once", param_hint="--loop"
@@ -117,7 +124,9 @@ def replay(
     attached = None
     if query is not None:
         _check_asks_of(stream, query)
-        attached = online(query, snapshot.schema, time=settings.time, params=values)
+        attached = online(
+            query, snapshot.schema, time=settings.time, params=values, threads=n_threads
+        )
     paced = events(
         opened,
         stream,
@@ -205,6 +214,17 @@ def _speed(text: str) -> float:
             f"'{text}' is no number; write 60 for a minute in a second, or max",
             param_hint="--speed",
         ) from None
+
+
+def _threads(text: str) -> Threads:
+    """Read how many threads: a whole number from 1 on, or auto."""
+    if text.strip().lower() == "auto":
+        return "auto"
+    if not text.strip().isdecimal() or not int(text):
+        raise typer.BadParameter(
+            f"'{text}' is no number of threads; write 2, or auto", param_hint="--threads"
+        )
+    return int(text)
 
 
 def _loop(text: str) -> int | None:

@@ -6,6 +6,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import TypeVar
 
@@ -63,6 +65,24 @@ def _next_read(waiting: deque[tuple[Unit, Future[Read]]]) -> tuple[Unit, Read]:
     found = future.result()
     check_limits()
     return unit, found
+
+
+_sharing: ContextVar[int] = ContextVar("chronicle_sharing", default=1)
+
+
+@contextmanager
+def shared(n_threads: int) -> Iterator[None]:
+    """Let so many threads share what is cut by `part_count`."""
+    token = _sharing.set(n_threads)
+    try:
+        yield
+    finally:
+        _sharing.reset(token)
+
+
+def part_count(n: int, least: int) -> int:
+    """Return into how many parts so many things are cut to `divide` them; ``least`` in each."""
+    return max(1, min(_sharing.get(), n // least))
 
 
 def divide(units: Sequence[Unit], work: Callable[[Unit], Done]) -> list[Done]:

@@ -645,6 +645,11 @@ def streams_of(query: Query) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_names(query)))
 
 
+def has_situations(query: Query) -> bool:
+    """Tell whether a query reads situations, below what else it does."""
+    return any(isinstance(node, Situations) for node in nodes_of(query))
+
+
 def _names(node: Query | Reference) -> tuple[str, ...]:
     match node:
         case StreamName():

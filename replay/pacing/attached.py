@@ -16,12 +16,16 @@ def answers(paced: PacedReplay, query: OnlineQuery | OnlineFlow) -> Iterator[pa.
 
     A row is told as soon as time has come so far that it is certain, which is at the replay's next
     beat where no event comes: a window that is over, a situation that has lasted long enough. A
-    row pattern waits for the next event. The last piece is told when the replay has ended.
+    row pattern waits for the next event. The last piece is told when the replay has ended. A query
+    that follows its load is given as many events at once as it asks for.
     """
     for events in paced:
         yield query.push(events)
-        if isinstance(query, OnlineFlow) and paced.reached is not None:
-            yield query.advance(paced.reached)
+        if isinstance(query, OnlineFlow):
+            if query.tuning is not None:
+                paced.together = query.tuning.batch
+            if paced.reached is not None:
+                yield query.advance(paced.reached)
         if query.is_done:
             break
     yield query.finish()

@@ -194,6 +194,8 @@ class PacedReplay:
         self._reached: int | None = None
         self.n_events = 0
         """Events handed out so far."""
+        self.together = 1
+        """Events that are handed out at once, if so many are due within a ``beat``."""
         self._clock = clock or SystemClock()
         self._changed = threading.Condition()
         self._timeline: Timeline | None = None
@@ -358,13 +360,14 @@ class PacedReplay:
             first = after
 
     def _wait_for(self, times: npt.NDArray[np.int64]) -> int:
-        """Wait until the first event is due, or for a beat, and return how many are.
+        """Wait until as many events as go together are due, or for a beat; return how many are.
 
         0 where one has to go elsewhere, too.
         """
         with self._changed:
             self._next = int(times[0])
             began = self._clock.now()
+            wanted = min(self.together, len(times))
             while not self._is_interrupted:
                 if self._paused_at is not None:
                     self._clock.wait(self._changed, None)
@@ -374,13 +377,13 @@ class PacedReplay:
                     self._timeline = Timeline(int(times[0]), now, self._rate)
                 elapsed = self._timeline.elapsed(now)
                 n_due = int(np.searchsorted(times - self._timeline.at, elapsed, "right"))
-                if n_due or now - began >= self._beat:
+                if n_due >= wanted or now - began >= self._beat:
                     # All that are due are handed out, unless more of them follow these.
                     is_all = n_due < len(times)
                     passed = self._timeline.at + math.floor(elapsed) + 1 if is_all else times[-1]
                     self._reached = int(passed)
                     return n_due
-                missing = self._timeline.clock_of(int(times[0])) - now
+                missing = self._timeline.clock_of(int(times[wanted - 1])) - now
                 until_beat = began + self._beat - now
                 self._clock.wait(self._changed, max(min(missing, until_beat), SHORTEST_WAIT_S))
         return 0

@@ -8,6 +8,7 @@ values as PREV reads.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chronicle.time import to_int64
+from replay.engines.read_ahead import divide, part_count
 from replay.engines.scan import SEQ, Computed, decoded
 from replay.expressions.columns import Columns, to_arrays
 from replay.expressions.evaluate import truths
@@ -39,6 +41,9 @@ FOUND_MIN = 1 << 10
 
 WORDS: Final = "\0words"
 """Name of a column, one that no stream has: which conditions are true of each row, a bit each."""
+
+PART_MIN: Final = 1 << 13
+"""Rows a thread looks at the conditions of, at least; some 0.1 ms."""
 
 TABLE_MAX: Final = 1 << 18
 """Whole numbers from the least to the greatest of which a table is kept."""
@@ -325,15 +330,27 @@ class Deriver:
     # Conditions
 
     def _words(self, events: pa.Table, partitions: Ints) -> Words:
-        """Return which conditions are true of each row."""
+        """Return which conditions are true of each row, of stretches in threads if they may share.
+
+        Not with PREV, which looks at rows of other stretches.
+        """
         if WORDS in events.column_names:
             return np.array(events.column(WORDS))  # kernels are compiled for arrays of their own
         events = events.select(self._names)
-        source = Columns(events)
         if self._before is not None:
             whose = partitions if len(partitions) else np.zeros(events.num_rows, np.int64)
             source = self._before.columns(decoded(events), whose, self.n_rows)
-        return words_of(self._conditions, source, self._faults)
+            return words_of(self._conditions, source, self._faults)
+        n_parts = part_count(events.num_rows, PART_MIN)
+        bounds = np.linspace(0, events.num_rows, n_parts + 1).astype(np.int64)
+
+        def looked_at(stretch: tuple[int, int]) -> tuple[Words, int]:
+            faults, rows = Faults(), events.slice(stretch[0], stretch[1] - stretch[0])
+            return words_of(self._conditions, Columns(rows), faults), faults.count
+
+        words, counts = zip(*divide(list(pairwise(bounds.tolist())), looked_at), strict=True)
+        self._faults.count += sum(counts)
+        return np.concatenate(words)
 
     def truths_of(self, source: Columns) -> Bools:
         """Return which conditions are true of some rows, shape (rows, situations)."""

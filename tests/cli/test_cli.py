@@ -204,6 +204,9 @@ WRONG_USAGE = (
     "replay s --to-kafka t --kafka nothing",
     "replay s --query 'SELECT t FROM s' --columns t",
     "replay s --query 'SELECT t FROM s' --loop 2",
+    "replay s --threads 2",
+    "replay s --query 'FROM s DEFINE A AS a = 1' --threads many",
+    "replay s --query 'FROM s DEFINE A AS a = 1' --threads 0",
     "replay s --param a=1",
 )
 

@@ -70,6 +70,24 @@ def test_a_query_attached_gives_the_answer_it_gives_over_history(
         assert rows_of(command("replay", "s", "--query", sql, *pace).out) == expected, pace
 
 
+@pytest.mark.parametrize("threads", ["3", "auto"])
+def test_threads_that_share_situations_print_the_same_lines(
+    command: Commands, threads: str
+) -> None:
+    sql = """FROM s DEFINE A AS a IN (2, 3) AT LEAST 2, B AS x > 5
+    PATTERN A overlaps;starts;during B WITHIN 15"""
+    alone = command("replay", "s", "--query", sql).out
+    assert alone
+    for pace in ([], ["--speed", "60"]):
+        assert command("replay", "s", "--query", sql, "--threads", threads, *pace).out == alone
+
+
+def test_threads_have_nothing_to_share_in_a_query_without_situations(command: Commands) -> None:
+    done = command("replay", "s", "--query", "SELECT t FROM s WHERE a = 1", "--threads", "2")
+    assert (done.code, done.out) == (1, "")
+    assert "over situations" in done.words
+
+
 def test_a_replay_ends_when_the_query_attached_has_enough(command: Commands) -> None:
     sql = "SELECT t FROM s WHERE a = 1 LIMIT 1"
     done = command("replay", "s", "--query", sql, "--speed", "10")

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import replay
-from costmodel.thesis.tuning import (
+from costmodel.tuning import (
     Load,
     Tuning,
     batch_size,

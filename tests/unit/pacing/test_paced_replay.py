@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from costmodel.tuning import Tuning
 from replay import online
 from replay.errors import QueryError
+from replay.online import OnlineFlow
 from replay.pacing.attached import answers
 from replay.pacing.events import (
     AT_ONCE_MAX,
@@ -106,6 +109,22 @@ def test_a_beat_tells_how_far_time_has_come_where_no_event_is_due() -> None:
     # The third and last event of the first batch may have others of its time behind it.
     assert found == [(0, 1, 1), (4, 0, 5), (8, 0, 9), (10, 1, 11), (12, 1, 12), (12, 1, 12)]
     assert replay.n_events == 4
+
+
+def test_events_that_go_together_are_waited_for_no_longer_than_a_beat() -> None:
+    replay, clock, _ = paced([0, 1, 2, 10, 11], beat=4)
+    replay.together = 3
+    found = [(clock.at - 100.0, table["t"].to_pylist()) for table in replay]
+    # The second batch has two. Nothing is due at 6, one at 10.
+    assert found == [(2, [0, 1, 2]), (6, []), (10, [10]), (11, [11])]
+
+
+def test_a_query_that_follows_its_load_is_given_as_many_events_as_it_asks_for() -> None:
+    replay, clock, _ = paced(list(range(100)), batch=100, beat=1_000)
+    query = online("FROM s DEFINE A AS x < 2", Rows.schema, time="t", threads="auto")
+    with patch.object(OnlineFlow, "tuning", property(lambda _: Tuning(32, 1))):
+        at = {clock.at - 100.0 for _ in answers(replay, query)}
+    assert at == {0, 32, 64, 96, 99}  # the first event goes alone, the rest is less than 32
 
 
 def test_a_query_attached_tells_what_is_certain_as_soon_as_it_is() -> None:

@@ -1,7 +1,4 @@
-"""Batch sizes and threads by the load, as the thesis has its TPStream tuned (section 5.6.4).
-
-Nothing here is tuned so: why, says docs/decisions/0033-threads-of-situations.md.
-"""
+"""Batch sizes and threads by the load, as the thesis has TPStream tuned (section 5.6.4)."""
 
 from __future__ import annotations
 
@@ -86,6 +83,9 @@ def threads_wait(load: Load, batch: int, n_threads: int) -> bool:
 
 
 def is_skewed(batches: Sequence[int]) -> bool:
-    """Return whether some thread got a tenth more or fewer batches than its share: (5.10)."""
+    """Return whether some thread got a tenth more or fewer batches than its share: (5.10).
+
+    Then partitions move to other threads. Here none has to: they are dealt out anew at each push.
+    """
     share = sum(batches) / len(batches)
     return any(abs(n - share) >= share / 10 for n in batches)
