@@ -35,7 +35,7 @@ from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
 from replay.language.bound import Expression, attributes
 from replay.limits import check_limits
-from replay.operators.partition_keys import Key, group_keys
+from replay.operators.partition_keys import KeyNumbers, group_keys
 from replay.planning.ascending import count_on
 from replay.planning.block_ranges import count_events, mask_of, ranges_of
 from replay.planning.plan import Plan
@@ -229,7 +229,7 @@ class PartitionRows:
         self._where = where
         self.columns = sorted({*self._names, *(part.name for part in attributes(where))})
         """Those that `number` reads."""
-        self._numbers: dict[Key, int] = {}
+        self._numbers = KeyNumbers()
         self._stripe = source.n_events + 1
         self._known: IntArray = np.empty(0, np.int64)
         self._low, self._high = stretches[:, 0].copy(), stretches[:, 1].copy()
@@ -253,10 +253,7 @@ class PartitionRows:
 
     def number_keys(self, table: pa.Table) -> IntArray:
         """Return the number of each key, a new one for a new key."""
-        groups = group_keys(Columns(table), table, self._names)
-        known = self._numbers
-        numbers = [known.setdefault(key, len(known)) for key in groups.keys]
-        return np.array(numbers, np.int64)[groups.codes]
+        return self._numbers.of(group_keys(Columns(table), table, self._names))
 
     def _passing(self, numbers: IntArray, table: pa.Table) -> IntArray:
         """Return the numbers of rows' keys, `NO_KEY` of rows that do not pass."""
@@ -336,7 +333,7 @@ class PartitionRows:
         if plain is not None and pa.types.is_floating(plain.type):  # two zeros, and many NaN
             return self.number(table)
         if self._keys is None:
-            names = [name for (name,) in self._numbers]
+            names = [name for (name,) in self._numbers.keys]
             self._keys = pa.array(names, pa.string() if plain is None else plain.type)
         if plain is None:
             return self._passing(find_texts(table, self._column, self._keys), table)
@@ -379,7 +376,7 @@ class PartitionRows:
         # To estimate what so many keys have takes as long as to ask for them.
         if self.costs.index_s(0, len(keys)) > blocks_s:
             return False
-        names = list(self._numbers)
+        names = self._numbers.keys
         # Null is a key like any other, but no index has it.
         values = {key: names[key][0] for key in keys.tolist() if names[key][0] is not None}
         if not values:

@@ -1,10 +1,12 @@
-"""Keys of partitions: which rows of a table have the same values in the columns of PARTITION BY."""
+"""Keys of partitions: which rows have equal values in some columns, and numbers that keys keep."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +22,86 @@ _NAN = ("NaN",)
 """Stands for NaN in keys: NaN is not equal to itself, but one partition holds all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+TABLE_MAX: Final = 1 << 18
+"""Whole numbers from the least to the greatest of which a table is kept."""
+
+
+@dataclass(frozen=True)
 class Partitions:
     """Which partition of the batch each row belongs to, and the partitions' keys."""
 
     codes: IntArray
-    keys: list[Key]
+    listed: list[Key] | IntArray
+    """The keys; of one column of whole numbers without NULL these."""
+
+    @cached_property
+    def keys(self) -> list[Key]:
+        """The key of each partition."""
+        listed = self.listed
+        return listed if isinstance(listed, list) else [(value,) for value in listed.tolist()]
+
+
+class NumberTable:
+    """Numbers of whole numbers that lie close together: of each between the least and greatest.
+
+    Looked up by column, so that nothing is done for each of them in Python.
+    """
+
+    def __init__(self) -> None:
+        self._low, self._table = 0, np.zeros(0, np.int64)
+
+    def numbers(self, values: IntArray) -> IntArray | None:
+        """Return the number of each value; None if one of them has none."""
+        if not len(values) or not self._has_place(int(values.min()), int(values.max())):
+            return None
+        found: IntArray = self._table.take(values - self._low)
+        return found if found.min() >= 0 else None
+
+    def enter(self, values: IntArray, numbers: IntArray) -> None:
+        """Keep the numbers of values, if all that are kept lie close together."""
+        if not len(values):
+            return
+        low, high = int(values.min()), int(values.max())
+        if not self._has_place(low, high):
+            if len(self._table):
+                low, high = min(low, self._low), max(high, self._low + len(self._table) - 1)
+            if high - low >= TABLE_MAX:
+                return
+            # Twice as long each time, so that few are copied however they grow.
+            before, table = self._table, np.full(2 * (high - low + 1), -1)
+            table[self._low - low :][: len(before)] = before
+            self._low, self._table = low, table
+        self._table[values - self._low] = numbers
+
+    def _has_place(self, low: int, high: int) -> bool:
+        return self._low <= low and high < self._low + len(self._table)
+
+
+class KeyNumbers:
+    """Gives each key a number that stays, from 0 in the order in which they come."""
+
+    def __init__(self, keys: Iterable[Key] = ()) -> None:
+        self._numbers = {key: number for number, key in enumerate(keys)}
+        self._table = NumberTable()
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def keys(self) -> list[Key]:
+        """The keys, by number."""
+        return list(self._numbers)
+
+    def of(self, partitions: Partitions) -> IntArray:
+        """Return the number of each row's key; those that come first get new ones."""
+        known, listed = self._numbers, partitions.listed
+        found = None if isinstance(listed, list) else self._table.numbers(listed)
+        if found is None:
+            of_keys = [known.setdefault(key, len(known)) for key in partitions.keys]
+            found = np.array(of_keys, np.int64)
+            if not isinstance(listed, list):
+                self._table.enter(listed, found)
+        return found[partitions.codes]
 
 
 def group_keys(
@@ -37,6 +113,7 @@ def group_keys(
     """
     codes: IntArray = np.zeros(columns.n_rows, np.int64)
     keys: list[Key] = [()]
+    entries: list[Any] | IntArray
     for name in by:
         column = table.column(name)
         if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
@@ -45,6 +122,10 @@ def group_keys(
         else:
             window = column.slice(before, columns.n_rows)
             own, entries = _encoded(to_plain(window.combine_chunks()))
+            if not isinstance(entries, list):
+                if len(by) == 1:
+                    return Partitions(own.astype(np.int64, copy=False), entries)
+                entries = entries.tolist()
         if len(keys) == 1:
             codes = own.astype(np.int64, copy=False)
             keys = [(*keys[0], entry) for entry in entries]
@@ -56,9 +137,10 @@ def group_keys(
     return Partitions(codes, keys)
 
 
-def _encoded(array: Any) -> tuple[npt.NDArray[Any], list[Any]]:
+def _encoded(array: Any) -> tuple[npt.NDArray[Any], list[Any] | IntArray]:
     """Return codes of plain values, and the value of each code."""
-    if pa.types.is_integer(array.type) and not array.null_count and len(array):
+    is_whole = pa.types.is_signed_integer(array.type) and not array.null_count
+    if is_whole and len(array):
         data = array.to_numpy()
         low, high = int(data.min()), int(data.max())
         if high - low < len(data):  # a table of all values between is faster than a hash table
@@ -66,8 +148,11 @@ def _encoded(array: Any) -> tuple[npt.NDArray[Any], list[Any]]:
             is_there = np.zeros(high - low + 1, np.bool_)
             is_there[offsets] = True
             codes = np.cumsum(is_there) - 1
-            return codes[offsets], (np.flatnonzero(is_there) + low).tolist()
+            return codes[offsets], np.flatnonzero(is_there) + low
     encoded = array.dictionary_encode("encode")
+    if is_whole:
+        whole = encoded.dictionary.to_numpy().astype(np.int64)
+        return encoded.indices.to_numpy().astype(np.int64), whole
     entries = [_NAN if _is_nan(value) else value for value in encoded.dictionary.to_pylist()]
     return encoded.indices.to_numpy(zero_copy_only=False), entries
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 from replay.expressions.columns import Columns
 from replay.language.bound import attributes
 from replay.limits import check_limits
-from replay.operators.partition_keys import Key, Partitions, group_keys
+from replay.operators.partition_keys import Key, KeyNumbers, Partitions, group_keys
 from replay.patterns.mask_kernels import group_rows
 from replay.patterns.prepared import BEFORE, BEHIND, Prepared
 from replay.patterns.program import MatchProgram
@@ -31,8 +31,8 @@ NEVER = -1
 class PartitionTable:
     """Gives each key of PARTITION BY a number that stays, and keeps what is known of it."""
 
-    def __init__(self) -> None:
-        self._numbers: dict[Key, int] = {}
+    def __init__(self, keys: Iterable[Key] = ()) -> None:
+        self._numbers = KeyNumbers(keys)
         self.n_matches: IntArray = np.zeros(0, np.int64)
         """Matches of each partition so far."""
         self.first_seq: IntArray = np.zeros(0, np.int64)
@@ -43,8 +43,7 @@ class PartitionTable:
     @classmethod
     def of_one(cls) -> PartitionTable:
         """Return the table of a stream that is not partitioned."""
-        table = cls()
-        table._numbers = {(): 0}
+        table = cls([()])
         table._grow()
         return table
 
@@ -63,20 +62,19 @@ class PartitionTable:
 
     def numbers(self, partitions: Partitions) -> IntArray:
         """Return the partition's number for every row of a batch."""
-        known = self._numbers
-        table = [known.setdefault(key, len(known)) for key in partitions.keys]
+        found = self._numbers.of(partitions)
         self._grow()
-        return np.array(table, np.int64)[partitions.codes]
+        return found
 
     def forget_others(self, kept: IntArray) -> IntArray:
         """Forget all partitions but ``kept``, ascending, and number these anew in the same order.
 
         Returns by its old number the new one of each partition, -1 for those forgotten.
         """
-        keys = list(self._numbers)
+        keys = self._numbers.keys
         numbers = np.full(len(keys), -1)
         numbers[kept] = np.arange(len(kept))
-        self._numbers = {keys[old]: new for new, old in enumerate(kept.tolist())}
+        self._numbers = KeyNumbers(keys[old] for old in kept.tolist())
         self.n_matches, self.first_seq = self.n_matches[kept], self.first_seq[kept]
         self.covered_to = self.covered_to[kept]
         return numbers
@@ -108,13 +106,12 @@ class PartitionTable:
     def to_snapshot(self) -> tuple[list[Key], IntArray]:
         """Return the keys by number, and what is known of each partition."""
         known = np.stack([self.n_matches, self.first_seq, self.covered_to])
-        return list(self._numbers), known[:, : len(self)]
+        return self._numbers.keys, known[:, : len(self)]
 
     @classmethod
     def from_snapshot(cls, keys: list[Key], known: IntArray) -> PartitionTable:
         """Return the table that gave the snapshot."""
-        table = cls()
-        table._numbers = {key: number for number, key in enumerate(keys)}
+        table = cls(keys)
         table.n_matches, table.first_seq, table.covered_to = (row.copy() for row in known)
         return table
 

@@ -72,7 +72,7 @@ class Prepared:
             leaves=self.leaves[:, part],
             known=self.known[:, part],
             strings=tuple(Strings(s.leaf, s.codes[part], s.entries) for s in self.strings),
-            partitions=groups and Partitions(groups.codes[part], groups.keys),
+            partitions=groups and Partitions(groups.codes[part], groups.listed),
             n_faults=self.n_faults if offset == 0 else 0,
             table=None if self.table is None else self.table.slice(offset, length),
             seq=None if self.seq is None else self.seq[part],

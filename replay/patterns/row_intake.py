@@ -19,8 +19,9 @@ from replay.patterns.search import Rows
 
 IntArray = npt.NDArray[np.int64]
 
-KNOWN_MIN = 1 << 10
-"""Partitions, or texts, that are known at least before those of no row kept are forgotten."""
+KNOWN_MIN = 1 << 14
+"""Partitions, or texts, that are known at least before those of no row kept are forgotten: some MB,
+since each push would number thousands anew that come again and again."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 

@@ -25,7 +25,7 @@ from replay.expressions.scalars import Faults
 from replay.language.bound import Expression, SituationRelation, attributes
 from replay.operators.outer_pieces import Alike, Gap
 from replay.operators.packing import State
-from replay.operators.partition_keys import group_keys
+from replay.operators.partition_keys import NumberTable, group_keys
 from replay.situations import derive_kernels as kernels
 from replay.situations.detection import OPEN
 from replay.situations.held_rows import HeldRows
@@ -44,9 +44,6 @@ WORDS: Final = "\0words"
 
 PART_MIN: Final = 1 << 13
 """Rows a thread looks at the conditions of, at least; some 0.1 ms."""
-
-TABLE_MAX: Final = 1 << 18
-"""Whole numbers from the least to the greatest of which a table is kept."""
 
 
 class Situations(NamedTuple):
@@ -77,37 +74,6 @@ class Derived(NamedTuple):
     words: Words
     """Which conditions hold, a bit each in the order of DEFINE."""
     situations: Situations
-
-
-class NumberTable:
-    """Numbers of whole numbers that lie close together: of each between the least and greatest."""
-
-    def __init__(self) -> None:
-        self._low, self._table = 0, np.zeros(0, np.int64)
-
-    def numbers(self, values: Ints) -> Ints | None:
-        """Return the number of each value; None if one of them has none."""
-        if not self._has_place(int(values.min()), int(values.max())):
-            return None
-        found: Ints = self._table.take(values - self._low)
-        return found if found.min() >= 0 else None
-
-    def enter(self, values: Ints, numbers: Ints) -> None:
-        """Keep the numbers of values, if all that are kept lie close together."""
-        low, high = int(values.min()), int(values.max())
-        if not self._has_place(low, high):
-            if len(self._table):
-                low, high = min(low, self._low), max(high, self._low + len(self._table) - 1)
-            if high - low >= TABLE_MAX:
-                return
-            # Twice as long each time, so that few are copied however they grow.
-            before, table = self._table, np.full(2 * (high - low + 1), -1)
-            table[self._low - low :][: len(before)] = before
-            self._low, self._table = low, table
-        self._table[values - self._low] = numbers
-
-    def _has_place(self, low: int, high: int) -> bool:
-        return self._low <= low and high < self._low + len(self._table)
 
 
 def _whole_numbers(keys: pa.Table) -> Ints | None:

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from chronicle.tree.summary import AttributeSummary, Ints, Kind, counted
 from replay.errors import NotSupportedError
-from replay.expressions.columns import Values, to_arrow
+from replay.expressions.columns import Values, to_arrays, to_arrow
 from replay.expressions.types import SCALES
 from replay.language.bound import Aggregate, DataType, Expression
-from replay.operators.grouping import encode_strings, string_ranks
+from replay.operators.grouping import encode_strings, group_rows, string_ranks
 from replay.operators.packing import INT64, State, integers
 from replay.windows.kernels import order_rows
 from replay.windows.keys import KeyTable
@@ -49,7 +49,9 @@ class Needs(NamedTuple):
     edges: bool
     """Whether its first and last values are asked for."""
     values: bool
-    """Whether every value is."""
+    """Whether the values are."""
+    once: bool
+    """Whether of equal values one will do."""
 
 
 def needs_of(aggregates: Sequence[Aggregate]) -> tuple[Needs, ...]:
@@ -68,29 +70,53 @@ def _needs(argument: Expression, aggregates: Sequence[Aggregate]) -> Needs:
     if merged:  # that a value is there is all that COUNT asks
         kind = Kind.OPAQUE if merged == {"count"} else KINDS[argument.type]
     edges = values = False
+    once = True
     for part in parts:
         if is_mergeable(part):
             continue
         if part.function in ("first", "last"):
             edges = True
         elif part.function == "percentile" or part.function in MERGEABLE:
-            values = True
+            values, once = True, once and part.distinct
         else:
             raise NotSupportedError(f"{part.function.upper()} of events is not supported yet")
-    return Needs(argument, kind, bool(merged & SPREADS), edges, values)
+    return Needs(argument, kind, bool(merged & SPREADS), edges, values, once)
 
 
 class Rows(NamedTuple):
-    """The values themselves of the events of each entry."""
+    """The values of the events of each entry."""
 
     counts: Ints
     """How many each entry has."""
     values: pa.Array
     """Of the entries, one after the other, without NULLs."""
+    once: bool
+    """Whether equal values of an entry are held once."""
+
+    @property
+    def evaluated(self) -> Values:
+        """The values as expressions have them."""
+        if pa.types.is_string(self.values.type):
+            return Values(self.values, None)
+        return to_arrays(pa.chunked_array([self.values]))
 
     def since(self, first: int) -> Rows:
         """Return the values of the entries from one on."""
-        return Rows(self.counts[first:], self.values.slice(int(self.counts[:first].sum())))
+        values = self.values.slice(int(self.counts[:first].sum()))
+        return self._replace(counts=self.counts[first:], values=values)
+
+    def merged(self, lo: Ints, hi: Ints) -> Rows:
+        """Return the values of the entries ``lo[i]`` to ``hi[i]`` as those of one, for every i."""
+        return self._replace(counts=merge_counts(self.counts, lo, hi)).kept_once()
+
+    def kept_once(self) -> Rows:
+        """Return equal values of an entry once, if that is asked for: as 0.0 and -0.0 are."""
+        if not self.once or not len(self.values):
+            return self
+        entries = np.repeat(np.arange(len(self.counts)), self.counts)
+        firsts = group_rows([Values(entries, None), self.evaluated], len(entries)).first_rows
+        counts = np.bincount(entries[firsts], minlength=len(self.counts))
+        return self._replace(counts=counts, values=self.values.take(pa.array(firsts)))
 
     def take(self, entries: Ints) -> Rows:
         """Return the values of entries."""
@@ -99,7 +125,7 @@ class Rows(NamedTuple):
         total = int(counts.sum())
         shift = (ends - self.counts)[entries] - (np.cumsum(counts) - counts)
         rows = np.arange(total, dtype=np.int64) + np.repeat(shift, counts)
-        return Rows(counts, self.values.take(pa.array(rows)))
+        return self._replace(counts=counts, values=self.values.take(pa.array(rows)))
 
 
 class Kept(NamedTuple):
@@ -117,7 +143,7 @@ class Kept(NamedTuple):
             "summary": None if summary is None else [summary.kind.name, summary.columns()],
             "first": self.first,
             "last": self.last,
-            "rows": None if rows is None else [rows.counts, rows.values],
+            "rows": None if rows is None else [rows.counts, rows.values, rows.once],
         }
 
     @classmethod
@@ -132,8 +158,8 @@ class Kept(NamedTuple):
         if any(len(column) != n for column in columns):
             raise ValueError("the state has more or fewer summaries than entries")
         if state["rows"] is not None:
-            counts, values = state["rows"]
-            rows = Rows(integers(counts, (n,), 0, len(values)), values)
+            counts, values, once = state["rows"]
+            rows = Rows(integers(counts, (n,), 0, len(values)), values, once)
             if sum(counts.tolist()) != len(values):
                 raise ValueError("the state has other values than it says")
         return cls(summary, state["first"], state["last"], rows)
@@ -199,9 +225,7 @@ class WindowEntries:
                 else merge_windows(part.summary, lo, hi, squares=len(part.summary.m2) > 0),
                 None if part.first is None else part.first.take(pa.array(lo)),
                 None if part.last is None else part.last.take(pa.array(hi - 1)),
-                None
-                if part.rows is None
-                else Rows(merge_counts(part.rows.counts, lo, hi), part.rows.values),
+                None if part.rows is None else part.rows.merged(lo, hi),
             )
             for part in self.kept
         )
@@ -252,6 +276,7 @@ def _concat(parts: Sequence[Kept]) -> Kept:
         Rows(
             np.concatenate([part.counts for part in rows]),
             pa.concat_arrays([part.values for part in rows]),
+            all(part.once for part in rows),
         )
         if rows
         else None,
@@ -274,17 +299,17 @@ def keep(needs: Needs, values: Values, begins: Ints) -> Kept:
         if needs.edges:
             first, last = column.take(pa.array(begins[:-1])), column.take(pa.array(begins[1:] - 1))
         if needs.values:
-            rows = _known(column, begins)
+            rows = _known(column, begins, once=needs.once).kept_once()
     return Kept(summary, first, last, rows)
 
 
-def _known(column: pa.Array, begins: Ints) -> Rows:
+def _known(column: pa.Array, begins: Ints, *, once: bool) -> Rows:
     """Return the values that are not NULL."""
     if not column.null_count:
-        return Rows(np.diff(begins), column)
+        return Rows(np.diff(begins), column, once)
     known = column.is_valid().to_numpy(zero_copy_only=False)
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(known)])
-    return Rows(np.diff(before[begins]), column.drop_null())
+    return Rows(np.diff(before[begins]), column.drop_null(), once)
 
 
 def summarise_rows(values: Values, kind: Kind, begins: Ints, *, squares: bool) -> AttributeSummary:

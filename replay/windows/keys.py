@@ -17,6 +17,7 @@ from replay.language.bound import Attribute, DataType, Expression
 from replay.limits import check_limits
 from replay.operators.grouping import group_rows
 from replay.operators.packing import State
+from replay.operators.partition_keys import NumberTable
 from replay.windows.results import key_type
 
 _NAN = "NaN"
@@ -38,6 +39,7 @@ class KeyTable:
         self._values: list[tuple[Any, ...]] = []
         self._columns: list[list[pa.Array]] = [[pa.array([], kind)] for kind in self._types]
         self._ranks: Ints = np.zeros(0, np.int64)
+        self._table = NumberTable()
         if not self._expressions:
             self._numbers[()] = 0
             self._values.append(())
@@ -53,12 +55,17 @@ class KeyTable:
     def number(self, table: pa.Table, faults: Faults) -> tuple[Ints, Ints]:
         """Give each row the number of its key; new keys get the next ones, by their first rows.
 
-        The first array holds for each row the number of its key among those of the table,
-        int64[n_rows]; the second holds for each of these the number of the key, int64[n_keys].
+        The first array holds for each row the number of its key among some, int64[n_rows], at most
+        as many as there are rows; the second holds for each of these the number of the key.
         ``faults`` counts the rows whose arithmetic or cast gave NULL.
         """
         source = Columns(table)
         keys = [_key(expression, source, faults) for expression in self._expressions]
+        whole = _whole_numbers(keys)
+        if whole is not None and len(self) <= len(whole):
+            found = self._table.numbers(whole)
+            if found is not None:
+                return found, np.arange(len(self))
         groups = group_rows([key.codes for key in keys], table.num_rows)
         if not keys:
             return groups.of_row, np.zeros(1, np.int64)
@@ -78,6 +85,8 @@ class KeyTable:
             for number, expression in enumerate(self._expressions):
                 column = _shown(table, expression, keys[number], rows)
                 self._columns[number].append(column.cast(self._types[number]))
+        if whole is not None:
+            self._table.enter(whole[groups.first_rows], numbers)
         return groups.of_row, numbers
 
     def columns(self, numbers: Ints) -> list[pa.Array]:
@@ -99,7 +108,7 @@ class KeyTable:
         self._columns = [[column] for column in self.columns(kept)]
         self._values = [self._values[old] for old in kept.tolist()]
         self._numbers = {value: number for number, value in enumerate(self._values)}
-        self._ranks = np.zeros(0, np.int64)
+        self._ranks, self._table = np.zeros(0, np.int64), NumberTable()
         return numbers
 
     def with_zeros(self) -> Ints:
@@ -129,7 +138,7 @@ class KeyTable:
         ]
         self._numbers = {value: number for number, value in enumerate(self._values)}
         self._columns = [[column] for column in state["columns"]]
-        self._ranks = np.zeros(0, np.int64)
+        self._ranks, self._table = np.zeros(0, np.int64), NumberTable()
 
     def ranks(self) -> Ints:
         """Return the place of each key in their order: ascending, then NaN, then NULL."""
@@ -161,6 +170,15 @@ def _key(expression: Expression, source: Columns, faults: Faults) -> _Key:
         codes, dictionary = source.encoded(expression)
         return _Key(Values(codes, None), dictionary)
     return _Key(evaluate(expression, source, faults), None)
+
+
+def _whole_numbers(keys: list[_Key]) -> Ints | None:
+    """Return the values of a single key of whole numbers without NULL; None of others."""
+    if len(keys) != 1 or keys[0].dictionary is not None:
+        return None
+    data, valid = keys[0].codes
+    is_whole = isinstance(data, np.ndarray) and data.dtype == np.int64 and valid is None
+    return data if is_whole else None
 
 
 def _shown(table: pa.Table, expression: Expression, key: _Key, rows: pa.Array) -> pa.Array:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle.tree.summary import AttributeSummary, Ints, Kind
-from replay.expressions.columns import Values, to_arrays, to_arrow
+from replay.expressions.columns import Values, to_arrow
 from replay.language.bound import Aggregate, WindowAggregation
 from replay.limits import check_limits
 from replay.operators.grouping import group_rows
@@ -42,7 +42,7 @@ def count_distinct(rows: Rows, lo: Ints, hi: Ints) -> Ints:
 
     ``lo`` and ``hi`` as in `merging.merge_windows`.
     """
-    groups = group_rows([_values(rows.values)], len(rows.values))
+    groups = group_rows([rows.evaluated], len(rows.values))
     counts: Ints = slide_distinct(groups.of_row, groups.n_groups, *_row_bounds(rows, lo, hi))
     return counts
 
@@ -58,7 +58,7 @@ def summarise_distinct(
     ``rows`` are numbers, ``kind`` INTEGER or FLOAT; ``lo`` and ``hi`` as in
     `merging.merge_windows`.
     """
-    data = _values(rows.values).data
+    data = rows.evaluated.data
     different, ranks = np.unique(data, return_inverse=True)
     begins, ends = _row_bounds(rows, lo, hi)
     ends = np.maximum(begins, ends)
@@ -83,7 +83,7 @@ def percentile(rows: Rows, lo: Ints, hi: Ints, fraction: float) -> Values:
     ``rows`` are numbers, ``fraction`` is from 0 to 1; ``lo`` and ``hi`` as in
     `merging.merge_windows`.
     """
-    data = _values(rows.values).data
+    data = rows.evaluated.data
     different, ranks = np.unique(data, return_inverse=True)
     if data.dtype.kind == "f":
         ranks = np.where(np.isnan(data), -1, ranks)
@@ -98,13 +98,6 @@ def percentile(rows: Rows, lo: Ints, hi: Ints, fraction: float) -> Values:
         # Of values too far apart to be subtracted, or infinite ones.
         between = np.where(np.isfinite(between), between, least * (1.0 - way) + most * way)
     return Values(np.where(below == above, least, between) + 0.0, there)
-
-
-def _values(array: pa.Array) -> Values:
-    """Return values without NULLs as `Values`."""
-    if pa.types.is_string(array.type):
-        return Values(array, None)
-    return to_arrays(pa.chunked_array([array]))
 
 
 def _row_bounds(rows: Rows, lo: Ints, hi: Ints) -> tuple[Ints, Ints]:

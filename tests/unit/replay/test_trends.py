@@ -16,7 +16,8 @@ import replay
 from chronicle import StreamSettings
 from indexing import RunWriter
 from replay.errors import NotSupportedError
-from replay.patterns.summing import choice, event_grain, operator
+from replay.patterns import row_intake
+from replay.patterns.summing import choice, event_grain, operator, panes
 from replay.patterns.summing.lanes import Lanes
 from replay.running import windowed_patterns
 from tests.memory_stream import index, memory_store
@@ -243,7 +244,11 @@ def test_too_many_matches_to_be_told_are_an_error(
 
 
 @pytest.mark.parametrize("define", ["B AS t % 2 = 0", "B AS t > LAST(t, 1)"])
-def test_windows_hold_their_panes_and_nothing_of_those_before(define: str):
+def test_windows_hold_their_panes_and_nothing_of_those_before(
+    define: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(row_intake, "KNOWN_MIN", 256)
+    monkeypatch.setattr(panes, "KNOWN_MIN", 256)
     # Ten rows in a window, four of each key, which does not come again.
     sql = (
         "SELECT window_end AS w, COUNT(*) AS n, SUM(A.t) AS s FROM "

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from replay.situations import derive
-from replay.situations.derive import NumberTable, Partitions
+from replay.operators import partition_keys
+from replay.situations.derive import Partitions
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.string()])
@@ -17,7 +16,7 @@ from replay.situations.derive import NumberTable, Partitions
 def test_each_value_keeps_one_number(
     monkeypatch: pytest.MonkeyPatch, kind: pa.DataType, seed: int
 ) -> None:
-    monkeypatch.setattr(derive, "TABLE_MAX", 30)
+    monkeypatch.setattr(partition_keys, "TABLE_MAX", 30)
     random, schema = Random(seed), pa.schema([("k", kind)])
     known: list[object] = []
     partitions, begun = Partitions(("k",), schema), random.randint(0, 60)
@@ -39,15 +38,3 @@ def test_each_value_keeps_one_number(
         if random.random() < 0.2:
             state, partitions = partitions.state(), Partitions(("k",), schema)
             partitions.take_over(state)
-
-
-def test_a_table_of_numbers_grows_to_both_sides_and_gives_up_what_lies_far_apart() -> None:
-    table = NumberTable()
-    assert table.numbers(np.array([5])) is None
-    for number, value in enumerate((5, 6, -20, 300)):
-        table.enter(np.array([value]), np.array([number]))
-    assert table.numbers(np.array([300, -20, 5, 6])).tolist() == [3, 2, 0, 1]
-    assert table.numbers(np.array([5, 7])) is None
-    table.enter(np.array([10**12, 5]), np.array([4, 0]))
-    assert table.numbers(np.array([10**12])) is None
-    assert table.numbers(np.array([-20])).tolist() == [2]

@@ -234,6 +234,30 @@ def test_entries_of_one_group_are_merged_while_they_wait(monkeypatch: pytest.Mon
     assert rows == [("a", 500, 500.0, 1.0, 1.0), ("b", 500, 500.0, 1.0, 1.0)]
 
 
+def test_of_different_values_each_is_held_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "COMPACTED_LEAST", 64)
+    distinct = (agg("count", distinct=True), agg("sum", distinct=True))
+    aggregator = WindowAggregator(aggregation(WholeRange(), *distinct, keys=(S,)), stream().schema)
+    values = [0.0, 1.5, -0.0, None, 2.0]
+    for begin in range(0, 1000, 20):
+        times = range(begin, begin + 20)
+        events = [(t, values[t % 5] if t % 2 else t % 3, "ab"[t % 2]) for t in times]
+        list(aggregator.push(stream(*events)))
+
+    assert aggregator.n_held <= 2 * 64
+    rows = [row for table in aggregator.finish() for row in to_rows(table)]
+    assert rows == [("a", 3, 3.0), ("b", 3, 3.5)]  # 0, 1 and 2; 0, 1.5 and 2
+
+
+def test_values_that_come_again_are_all_held_for_a_median() -> None:
+    what = aggregation(WholeRange(), agg("count", distinct=True), agg("percentile", fraction=0.5))
+    aggregator = WindowAggregator(what, stream().schema)
+    list(aggregator.push(stream(*((t, x) for t, x in enumerate((1.0, 7.0, 7.0, 7.0, 3.0))))))
+
+    (rows,) = map(to_rows, aggregator.finish())
+    assert rows == [(3, 7.0)]
+
+
 def test_a_state_keeps_how_much_was_added_since_entries_were_merged() -> None:
     what = aggregation(SessionWindows(5), agg("sum"))
     events = pa.table({"t": [0, 1, 2], "x": [1.0, 2.0, 4.0]})

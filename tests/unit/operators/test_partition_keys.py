@@ -1,0 +1,69 @@
+"""Numbers that keys of partitions keep, from table to table."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from replay.expressions.columns import Columns
+from replay.expressions.scalars import Faults
+from replay.language.bound import Attribute, DataType
+from replay.operators import partition_keys
+from replay.operators.partition_keys import KeyNumbers, NumberTable, group_keys
+from replay.windows.keys import KeyTable
+
+KINDS = {pa.int64(): DataType.INTEGER, pa.string(): DataType.STRING, pa.int8(): DataType.INTEGER}
+
+
+def some_tables(random: Random, kind: pa.DataType) -> list[pa.Table]:
+    """Return tables of a key whose values come in bursts, some far away, some missing."""
+    tables, begun = [], random.randint(0, 60)
+    for _ in range(20):
+        begun += random.choice((-3, 0, 0, 2, 40))
+        values: list[object] = [max(0, begun + random.randint(0, 5)) % 128 for _ in range(8)]
+        if kind == pa.int64() and random.random() < 0.2:
+            values[0] = random.choice((-(2**63), 2**63 - 1))
+        if random.random() < 0.2:
+            values[1] = None
+        if kind == pa.string():
+            values = [None if value is None else str(value) for value in values]
+        tables.append(pa.table({"k": pa.array(values, kind)}))
+    return tables
+
+
+@pytest.mark.parametrize("kind", list(KINDS), ids=str)
+@pytest.mark.parametrize("seed", range(10))
+def test_a_key_keeps_its_number_whatever_comes_between(
+    monkeypatch: pytest.MonkeyPatch, kind: pa.DataType, seed: int
+) -> None:
+    monkeypatch.setattr(partition_keys, "TABLE_MAX", 30)
+    random = Random(seed)
+    tables, known = some_tables(random, kind), KeyNumbers()
+    of_windows = KeyTable([Attribute("k", KINDS[kind])], tables[0].schema)
+    for table in tables:
+        values = table["k"].to_pylist()
+        numbers = known.of(group_keys(Columns(table), table, ("k",)))
+        assert [known.keys[number] for number in numbers] == [(value,) for value in values]
+        codes, own = of_windows.number(table, Faults())
+        assert of_windows.columns(own[codes])[0].to_pylist() == values
+        if random.random() < 0.2:
+            kept = np.unique(own[codes])
+            of_windows.forget_others(kept)
+    assert len(set(known.keys)) == len(known)
+    (every,) = of_windows.columns(np.arange(len(of_windows)))
+    assert len(every.unique()) == len(of_windows)
+
+
+def test_a_table_of_numbers_grows_to_both_sides_and_gives_up_what_lies_far_apart() -> None:
+    table = NumberTable()
+    assert table.numbers(np.array([5])) is None
+    for number, value in enumerate((5, 6, -20, 300)):
+        table.enter(np.array([value]), np.array([number]))
+    assert table.numbers(np.array([300, -20, 5, 6])).tolist() == [3, 2, 0, 1]
+    assert table.numbers(np.array([5, 7])) is None
+    table.enter(np.array([10**12, 5]), np.array([4, 0]))
+    assert table.numbers(np.array([10**12])) is None
+    assert table.numbers(np.array([-20])).tolist() == [2]
