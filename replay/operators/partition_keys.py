@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from replay.expressions.columns import Columns, to_plain
 from replay.language.bound import Attribute, DataType
@@ -25,14 +26,20 @@ _NAN = ("NaN",)
 TABLE_MAX: Final = 1 << 18
 """Whole numbers from the least to the greatest of which a table is kept."""
 
+FEWER: Final = 4
+"""With this many times more values known than asked for, each is looked up by itself."""
+
+UNKNOWN: Final = -1
+"""Instead of the number of a value that has none yet."""
+
 
 @dataclass(frozen=True)
 class Partitions:
     """Which partition of the batch each row belongs to, and the partitions' keys."""
 
     codes: IntArray
-    listed: list[Key] | IntArray
-    """The keys; of one column of whole numbers without NULL these."""
+    listed: list[Key] | IntArray | pa.Array
+    """The keys; of one column of texts, or of whole numbers without NULL, these."""
 
     @cached_property
     def keys(self) -> list[Key]:
@@ -41,40 +48,70 @@ class Partitions:
         return listed if isinstance(listed, list) else [(value,) for value in listed.tolist()]
 
 
-class NumberTable:
-    """Numbers of whole numbers that lie close together: of each between the least and greatest.
+class KnownValues:
+    """Numbers of whole numbers or of texts, looked up by column and not each by itself.
 
-    Looked up by column, so that nothing is done for each of them in Python.
+    Whole numbers that lie close together have a table of all between the least and the greatest.
     """
 
     def __init__(self) -> None:
         self._low, self._table = 0, np.zeros(0, np.int64)
+        self._others: pa.Array | None = None
+        self._numbers = np.zeros(0, np.int64)
+        """Of the others."""
 
-    def numbers(self, values: IntArray) -> IntArray | None:
-        """Return the number of each value; None if one of them has none."""
-        if not len(values) or not self._has_place(int(values.min()), int(values.max())):
-            return None
-        found: IntArray = self._table.take(values - self._low)
-        return found if found.min() >= 0 else None
+    def numbers(self, values: IntArray | pa.Array) -> IntArray:
+        """Return the number of each value; `UNKNOWN` of those that are not known."""
+        if isinstance(values, pa.Array):
+            return self._of_others(values)
+        low, stop = self._low, self._low + len(self._table)
+        if len(values) and low <= int(values.min()) and int(values.max()) < stop:
+            found: IntArray = self._table.take(values - low)
+        else:
+            found = np.full(len(values), UNKNOWN)
+            inside = (values >= low) & (values < stop)
+            found[inside] = self._table[values[inside] - low]
+        if self._others is not None and (found == UNKNOWN).any():
+            found = np.where(found == UNKNOWN, self._of_others(pa.array(values)), found)
+        return found
 
-    def enter(self, values: IntArray, numbers: IntArray) -> None:
-        """Keep the numbers of values, if all that are kept lie close together."""
-        if not len(values):
+    def _of_others(self, values: pa.Array) -> IntArray:
+        others = self._others
+        if others is None or len(others) > FEWER * len(values):
+            return np.full(len(values), UNKNOWN)
+        places = pc.index_in(values, value_set=others).fill_null(UNKNOWN)
+        found: IntArray = np.append(self._numbers, UNKNOWN)[places.to_numpy(zero_copy_only=False)]
+        return found
+
+    def enter(self, values: IntArray | pa.Array, numbers: IntArray) -> None:
+        """Keep the numbers of values; those of `UNKNOWN` stay unknown."""
+        is_new = numbers != UNKNOWN
+        if not is_new.any():
             return
+        if isinstance(values, np.ndarray) and self._in_table(values[is_new], numbers[is_new]):
+            return
+        others, listed = self._others, pa.array(values)
+        if others is not None:
+            is_new &= ~pc.is_in(listed, value_set=others).to_numpy(zero_copy_only=False)
+        numbers, listed = numbers[is_new], listed.filter(pa.array(is_new))
+        self._others = listed if others is None else pa.concat_arrays([others, listed])
+        self._numbers = np.append(self._numbers, numbers)
+
+    def _in_table(self, values: IntArray, numbers: IntArray) -> bool:
+        """Keep numbers in the table, if it has room for them."""
         low, high = int(values.min()), int(values.max())
-        if not self._has_place(low, high):
-            if len(self._table):
-                low, high = min(low, self._low), max(high, self._low + len(self._table) - 1)
-            if high - low >= TABLE_MAX:
-                return
+        before = self._table
+        if len(before):
+            low, high = min(low, self._low), max(high, self._low + len(before) - 1)
+        if high - low >= TABLE_MAX:
+            return False
+        if high - low >= len(before):
             # Twice as long each time, so that few are copied however they grow.
-            before, table = self._table, np.full(2 * (high - low + 1), -1)
-            table[self._low - low :][: len(before)] = before
+            table = np.full(2 * (high - low + 1), UNKNOWN)
+            table[self._low - low if len(before) else 0 :][: len(before)] = before
             self._low, self._table = low, table
         self._table[values - self._low] = numbers
-
-    def _has_place(self, low: int, high: int) -> bool:
-        return self._low <= low and high < self._low + len(self._table)
+        return True
 
 
 class KeyNumbers:
@@ -82,7 +119,7 @@ class KeyNumbers:
 
     def __init__(self, keys: Iterable[Key] = ()) -> None:
         self._numbers = {key: number for number, key in enumerate(keys)}
-        self._table = NumberTable()
+        self._values = KnownValues()
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -95,12 +132,12 @@ class KeyNumbers:
     def of(self, partitions: Partitions) -> IntArray:
         """Return the number of each row's key; those that come first get new ones."""
         known, listed = self._numbers, partitions.listed
-        found = None if isinstance(listed, list) else self._table.numbers(listed)
-        if found is None:
+        found = None if isinstance(listed, list) else self._values.numbers(listed)
+        if found is None or (found == UNKNOWN).any():
             of_keys = [known.setdefault(key, len(known)) for key in partitions.keys]
             found = np.array(of_keys, np.int64)
             if not isinstance(listed, list):
-                self._table.enter(listed, found)
+                self._values.enter(listed, found)
         return found[partitions.codes]
 
 
@@ -113,19 +150,19 @@ def group_keys(
     """
     codes: IntArray = np.zeros(columns.n_rows, np.int64)
     keys: list[Key] = [()]
-    entries: list[Any] | IntArray
+    entries: list[Any] | IntArray | pa.Array
     for name in by:
         column = table.column(name)
         if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
             own, dictionary = columns.encoded(Attribute(name, DataType.STRING))
-            entries = [*dictionary.to_pylist(), None]
+            entries = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
         else:
             window = column.slice(before, columns.n_rows)
             own, entries = _encoded(to_plain(window.combine_chunks()))
-            if not isinstance(entries, list):
-                if len(by) == 1:
-                    return Partitions(own.astype(np.int64, copy=False), entries)
-                entries = entries.tolist()
+        if not isinstance(entries, list):
+            if len(by) == 1:
+                return Partitions(own.astype(np.int64, copy=False), entries)
+            entries = entries.tolist()
         if len(keys) == 1:
             codes = own.astype(np.int64, copy=False)
             keys = [(*keys[0], entry) for entry in entries]

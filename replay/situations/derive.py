@@ -25,7 +25,7 @@ from replay.expressions.scalars import Faults
 from replay.language.bound import Expression, SituationRelation, attributes
 from replay.operators.outer_pieces import Alike, Gap
 from replay.operators.packing import State
-from replay.operators.partition_keys import NumberTable, group_keys
+from replay.operators.partition_keys import UNKNOWN, KnownValues, group_keys
 from replay.situations import derive_kernels as kernels
 from replay.situations.detection import OPEN
 from replay.situations.held_rows import HeldRows
@@ -94,7 +94,7 @@ class Partitions:
         self._names = names
         self._keys = HeldRows(schema.empty_table().select(names), 0)
         self._numbers: dict[tuple[Any, ...], int] = {} if names else {(): 0}
-        self._table = NumberTable()
+        self._known = KnownValues()
 
     @property
     def keys(self) -> pa.Table:
@@ -112,30 +112,35 @@ class Partitions:
             return np.zeros(0, np.int64)
         keys = events.select(self._names)
         values = _whole_numbers(keys)
-        found = None if values is None else self._table.numbers(values)
-        if found is None:
+        found = None if values is None else self._known.numbers(values)
+        if found is None or (found == UNKNOWN).any():
             found = self._looked_up(keys)
-            if values is not None:
-                self._table.enter(values, found)
         return found
 
     def _looked_up(self, keys: pa.Table) -> Ints:
         """Return the number of the partition of each row, new ones among them."""
         groups = group_keys(Columns(keys), keys, self._names)
-        known = self._numbers
-        numbers = np.array([known.get(key, -1) for key in groups.keys], np.int64)
-        if numbers.min() < 0:
-            # The last of equal places is written: the first row, -1 of an entry that no row has.
-            firsts = np.full(len(numbers), -1)
-            firsts[groups.codes[::-1]] = np.arange(len(groups.codes))[::-1]
-            before, new = self.n, list[int]()
-            for code in np.flatnonzero((numbers < 0) & (firsts >= 0)).tolist():
-                # A dictionary may have an entry twice.
-                numbers[code] = known.setdefault(groups.keys[code], len(known))
-                if len(known) > before + len(new):
-                    new.append(int(firsts[code]))
-            if new:
-                self._keys.append(_with_one_zero(decoded(keys).take(new)))
+        known, listed = self._numbers, groups.listed
+        if isinstance(listed, list):
+            numbers = np.array([known.get(key, UNKNOWN) for key in listed], np.int64)
+        else:
+            numbers = self._known.numbers(listed)
+        found: Ints = numbers[groups.codes]
+        if not (found == UNKNOWN).any():
+            return found
+        # The last of equal places is written: the first row, -1 of an entry that no row has.
+        firsts = np.full(len(numbers), -1)
+        firsts[groups.codes[::-1]] = np.arange(len(groups.codes))[::-1]
+        before, new = self.n, list[int]()
+        for code in np.flatnonzero((numbers == UNKNOWN) & (firsts >= 0)).tolist():
+            # A dictionary may have an entry twice.
+            numbers[code] = known.setdefault(groups.keys[code], len(known))
+            if len(known) > before + len(new):
+                new.append(int(firsts[code]))
+        if new:
+            self._keys.append(_with_one_zero(decoded(keys).take(new)))
+        if not isinstance(listed, list):
+            self._known.enter(listed, numbers)
         return np.asarray(numbers[groups.codes])
 
     def state(self) -> State:
@@ -145,7 +150,7 @@ class Partitions:
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
         self._keys.take_over(state["keys"])
-        keys, self._table = self.keys, NumberTable()
+        keys, self._known = self.keys, KnownValues()
         if self._names:
             groups = group_keys(Columns(keys), keys, self._names)
             self._numbers = {groups.keys[code]: i for i, code in enumerate(groups.codes.tolist())}

@@ -17,7 +17,7 @@ from replay.language.bound import Attribute, DataType, Expression
 from replay.limits import check_limits
 from replay.operators.grouping import group_rows
 from replay.operators.packing import State
-from replay.operators.partition_keys import NumberTable
+from replay.operators.partition_keys import UNKNOWN, KnownValues
 from replay.windows.results import key_type
 
 _NAN = "NaN"
@@ -39,7 +39,7 @@ class KeyTable:
         self._values: list[tuple[Any, ...]] = []
         self._columns: list[list[pa.Array]] = [[pa.array([], kind)] for kind in self._types]
         self._ranks: Ints = np.zeros(0, np.int64)
-        self._table = NumberTable()
+        self._known = KnownValues()
         if not self._expressions:
             self._numbers[()] = 0
             self._values.append(())
@@ -61,10 +61,12 @@ class KeyTable:
         """
         source = Columns(table)
         keys = [_key(expression, source, faults) for expression in self._expressions]
-        whole = _whole_numbers(keys)
-        if whole is not None and len(self) <= len(whole):
-            found = self._table.numbers(whole)
-            if found is not None:
+        single = _single(keys)
+        if single is not None and len(self) <= table.num_rows:
+            listed, codes = single
+            found = self._known.numbers(listed)
+            found = found if codes is None else found[codes]
+            if not (found == UNKNOWN).any():
                 return found, np.arange(len(self))
         groups = group_rows([key.codes for key in keys], table.num_rows)
         if not keys:
@@ -85,8 +87,10 @@ class KeyTable:
             for number, expression in enumerate(self._expressions):
                 column = _shown(table, expression, keys[number], rows)
                 self._columns[number].append(column.cast(self._types[number]))
-        if whole is not None:
-            self._table.enter(whole[groups.first_rows], numbers)
+        if single is not None:
+            listed, codes = single
+            places = groups.first_rows if codes is None else codes[groups.first_rows]
+            self._known.enter(listed.take(places), numbers)
         return groups.of_row, numbers
 
     def columns(self, numbers: Ints) -> list[pa.Array]:
@@ -108,7 +112,7 @@ class KeyTable:
         self._columns = [[column] for column in self.columns(kept)]
         self._values = [self._values[old] for old in kept.tolist()]
         self._numbers = {value: number for number, value in enumerate(self._values)}
-        self._ranks, self._table = np.zeros(0, np.int64), NumberTable()
+        self._ranks, self._known = np.zeros(0, np.int64), KnownValues()
         return numbers
 
     def with_zeros(self) -> Ints:
@@ -138,7 +142,7 @@ class KeyTable:
         ]
         self._numbers = {value: number for number, value in enumerate(self._values)}
         self._columns = [[column] for column in state["columns"]]
-        self._ranks, self._table = np.zeros(0, np.int64), NumberTable()
+        self._ranks, self._known = np.zeros(0, np.int64), KnownValues()
 
     def ranks(self) -> Ints:
         """Return the place of each key in their order: ascending, then NaN, then NULL."""
@@ -172,13 +176,18 @@ def _key(expression: Expression, source: Columns, faults: Faults) -> _Key:
     return _Key(evaluate(expression, source, faults), None)
 
 
-def _whole_numbers(keys: list[_Key]) -> Ints | None:
-    """Return the values of a single key of whole numbers without NULL; None of others."""
-    if len(keys) != 1 or keys[0].dictionary is not None:
+def _single(keys: list[_Key]) -> tuple[Ints | pa.Array, Ints | None] | None:
+    """Return a single key of texts, or of whole numbers without NULL; None of others.
+
+    The second array tells which of the values of the first each row has; None: its own.
+    """
+    if len(keys) != 1:
         return None
-    data, valid = keys[0].codes
+    (data, valid), dictionary = keys[0]
+    if dictionary is not None:
+        return pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)]), data
     is_whole = isinstance(data, np.ndarray) and data.dtype == np.int64 and valid is None
-    return data if is_whole else None
+    return (data, None) if is_whole else None
 
 
 def _shown(table: pa.Table, expression: Expression, key: _Key, rows: pa.Array) -> pa.Array:

@@ -12,7 +12,7 @@ from replay.expressions.columns import Columns
 from replay.expressions.scalars import Faults
 from replay.language.bound import Attribute, DataType
 from replay.operators import partition_keys
-from replay.operators.partition_keys import KeyNumbers, NumberTable, group_keys
+from replay.operators.partition_keys import UNKNOWN, KeyNumbers, KnownValues, group_keys
 from replay.windows.keys import KeyTable
 
 KINDS = {pa.int64(): DataType.INTEGER, pa.string(): DataType.STRING, pa.int8(): DataType.INTEGER}
@@ -57,13 +57,22 @@ def test_a_key_keeps_its_number_whatever_comes_between(
     assert len(every.unique()) == len(of_windows)
 
 
-def test_a_table_of_numbers_grows_to_both_sides_and_gives_up_what_lies_far_apart() -> None:
-    table = NumberTable()
-    assert table.numbers(np.array([5])) is None
-    for number, value in enumerate((5, 6, -20, 300)):
-        table.enter(np.array([value]), np.array([number]))
-    assert table.numbers(np.array([300, -20, 5, 6])).tolist() == [3, 2, 0, 1]
-    assert table.numbers(np.array([5, 7])) is None
-    table.enter(np.array([10**12, 5]), np.array([4, 0]))
-    assert table.numbers(np.array([10**12])) is None
-    assert table.numbers(np.array([-20])).tolist() == [2]
+def test_whole_numbers_are_found_in_a_table_and_those_far_apart_beside_it() -> None:
+    known, far = KnownValues(), 10**12
+    assert known.numbers(np.array([5])).tolist() == [UNKNOWN]
+    for number, value in enumerate((5, 6, -20, 300, far)):
+        known.enter(np.array([value]), np.array([number]))
+    assert known.numbers(np.array([300, -20, 5, far, 6])).tolist() == [3, 2, 0, 4, 1]
+    assert known.numbers(np.array([5, 7, -far, far])).tolist() == [0, UNKNOWN, UNKNOWN, 4]
+    known.enter(np.array([7, -far, 8]), np.array([5, UNKNOWN, 6]))
+    assert known.numbers(np.array([7, -far, 8])).tolist() == [5, UNKNOWN, 6]
+    known.enter(np.array([-far, far]), np.array([7, 4]))
+    assert known.numbers(np.array([-(2**63), 2**63 - 1, -far, far])).tolist() == [-1, -1, 7, 4]
+
+
+def test_texts_are_found_together_with_what_is_missing_among_them() -> None:
+    known = KnownValues()
+    known.enter(pa.array(["b", None, "a"]), np.array([1, 0, 2]))
+    assert known.numbers(pa.array(["a", "c", None, "b", "a"])).tolist() == [2, UNKNOWN, 0, 1, 2]
+    known.enter(pa.array(["a", "c"]), np.array([2, 3]))
+    assert known.numbers(pa.array(["c", "a"])).tolist() == [3, 2]
