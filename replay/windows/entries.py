@@ -49,9 +49,7 @@ class Needs(NamedTuple):
     edges: bool
     """Whether its first and last values are asked for."""
     values: bool
-    """Whether the values are."""
-    once: bool
-    """Whether of equal values one will do."""
+    """Whether every value is."""
 
 
 def needs_of(aggregates: Sequence[Aggregate]) -> tuple[Needs, ...]:
@@ -70,17 +68,22 @@ def _needs(argument: Expression, aggregates: Sequence[Aggregate]) -> Needs:
     if merged:  # that a value is there is all that COUNT asks
         kind = Kind.OPAQUE if merged == {"count"} else KINDS[argument.type]
     edges = values = False
-    once = True
     for part in parts:
         if is_mergeable(part):
             continue
         if part.function in ("first", "last"):
             edges = True
         elif part.function == "percentile" or part.function in MERGEABLE:
-            values, once = True, once and part.distinct
+            values = True
         else:
             raise NotSupportedError(f"{part.function.upper()} of events is not supported yet")
-    return Needs(argument, kind, bool(merged & SPREADS), edges, values, once)
+    return Needs(argument, kind, bool(merged & SPREADS), edges, values)
+
+
+PACKED_LEAST = 1 << 20
+"""Values that are held as they are: equal ones are found in some 0.05 us each."""
+
+_SAMPLED = 1 << 16
 
 
 class Rows(NamedTuple):
@@ -90,8 +93,8 @@ class Rows(NamedTuple):
     """How many each entry has."""
     values: pa.Array
     """Of the entries, one after the other, without NULLs."""
-    once: bool
-    """Whether equal values of an entry are held once."""
+    times: Ints
+    """How many events each stands for; of many, equal ones of an entry are held once."""
 
     @property
     def evaluated(self) -> Values:
@@ -102,21 +105,31 @@ class Rows(NamedTuple):
 
     def since(self, first: int) -> Rows:
         """Return the values of the entries from one on."""
-        values = self.values.slice(int(self.counts[:first].sum()))
-        return self._replace(counts=self.counts[first:], values=values)
+        before = int(self.counts[:first].sum())
+        return Rows(self.counts[first:], self.values.slice(before), self.times[before:])
 
     def merged(self, lo: Ints, hi: Ints) -> Rows:
         """Return the values of the entries ``lo[i]`` to ``hi[i]`` as those of one, for every i."""
-        return self._replace(counts=merge_counts(self.counts, lo, hi)).kept_once()
+        rows = self._replace(counts=merge_counts(self.counts, lo, hi))
+        return rows if len(self.values) < PACKED_LEAST else rows.packed()
 
-    def kept_once(self) -> Rows:
-        """Return equal values of an entry once, if that is asked for: as 0.0 and -0.0 are."""
-        if not self.once or not len(self.values):
-            return self
+    def packed(self) -> Rows:
+        """Return equal values of an entry once, as 0.0 and -0.0 are, where many are equal."""
         entries = np.repeat(np.arange(len(self.counts)), self.counts)
-        firsts = group_rows([Values(entries, None), self.evaluated], len(entries)).first_rows
-        counts = np.bincount(entries[firsts], minlength=len(self.counts))
-        return self._replace(counts=counts, values=self.values.take(pa.array(firsts)))
+        some = slice(None, None, 1 + len(entries) // _SAMPLED)
+        of_some = Values(entries[some], None), self._replace(values=self.values[some]).evaluated
+        n_some = len(entries[some])
+        if 2 * group_rows([*of_some], n_some).n_groups > n_some:
+            return self
+        of_value = group_rows([self.evaluated], len(entries))
+        which = entries * of_value.n_groups + of_value.of_row
+        which, of_row = np.unique(which, return_inverse=True)
+        entry, value = np.divmod(which, of_value.n_groups)
+        return Rows(
+            np.bincount(entry, minlength=len(self.counts)),
+            self.values.take(pa.array(of_value.first_rows[value])),
+            np.bincount(of_row, weights=self.times).astype(np.int64),
+        )
 
     def take(self, entries: Ints) -> Rows:
         """Return the values of entries."""
@@ -125,7 +138,7 @@ class Rows(NamedTuple):
         total = int(counts.sum())
         shift = (ends - self.counts)[entries] - (np.cumsum(counts) - counts)
         rows = np.arange(total, dtype=np.int64) + np.repeat(shift, counts)
-        return self._replace(counts=counts, values=self.values.take(pa.array(rows)))
+        return Rows(counts, self.values.take(pa.array(rows)), self.times[rows])
 
 
 class Kept(NamedTuple):
@@ -143,7 +156,7 @@ class Kept(NamedTuple):
             "summary": None if summary is None else [summary.kind.name, summary.columns()],
             "first": self.first,
             "last": self.last,
-            "rows": None if rows is None else [rows.counts, rows.values, rows.once],
+            "rows": None if rows is None else [rows.counts, rows.values, rows.times],
         }
 
     @classmethod
@@ -158,8 +171,9 @@ class Kept(NamedTuple):
         if any(len(column) != n for column in columns):
             raise ValueError("the state has more or fewer summaries than entries")
         if state["rows"] is not None:
-            counts, values, once = state["rows"]
-            rows = Rows(integers(counts, (n,), 0, len(values)), values, once)
+            counts, values, times = state["rows"]
+            times = integers(times, (len(values),), 1, INT64.max)
+            rows = Rows(integers(counts, (n,), 0, len(values)), values, times)
             if sum(counts.tolist()) != len(values):
                 raise ValueError("the state has other values than it says")
         return cls(summary, state["first"], state["last"], rows)
@@ -276,7 +290,7 @@ def _concat(parts: Sequence[Kept]) -> Kept:
         Rows(
             np.concatenate([part.counts for part in rows]),
             pa.concat_arrays([part.values for part in rows]),
-            all(part.once for part in rows),
+            np.concatenate([part.times for part in rows]),
         )
         if rows
         else None,
@@ -299,17 +313,18 @@ def keep(needs: Needs, values: Values, begins: Ints) -> Kept:
         if needs.edges:
             first, last = column.take(pa.array(begins[:-1])), column.take(pa.array(begins[1:] - 1))
         if needs.values:
-            rows = _known(column, begins, once=needs.once).kept_once()
+            rows = _known(column, begins)
     return Kept(summary, first, last, rows)
 
 
-def _known(column: pa.Array, begins: Ints, *, once: bool) -> Rows:
+def _known(column: pa.Array, begins: Ints) -> Rows:
     """Return the values that are not NULL."""
-    if not column.null_count:
-        return Rows(np.diff(begins), column, once)
-    known = column.is_valid().to_numpy(zero_copy_only=False)
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(known)])
-    return Rows(np.diff(before[begins]), column.drop_null(), once)
+    counts = np.diff(begins)
+    if column.null_count:
+        known = column.is_valid().to_numpy(zero_copy_only=False)
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(known)])
+        counts, column = np.diff(before[begins]), column.drop_null()
+    return Rows(counts, column, np.ones(len(column), np.int64))
 
 
 def summarise_rows(values: Values, kind: Kind, begins: Ints, *, squares: bool) -> AttributeSummary:

@@ -74,10 +74,10 @@ def _find(tree, half, place):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def slide_percentile(ranks, n_ranks, begins, ends, fraction):  # type: ignore[no-untyped-def]
+def slide_percentile(ranks, times, n_ranks, begins, ends, fraction):  # type: ignore[no-untyped-def]
     """Return the ranks around a fraction of the values of each window, and the way between them.
 
-    Rows of a negative rank do not count; the ranks are -1 where no row does.
+    A row counts so many ``times``, of a negative rank not at all; the ranks are -1 where none does.
     """
     tree = np.zeros(n_ranks + 1, np.int64)
     half = np.int64(1)
@@ -93,15 +93,15 @@ def slide_percentile(ranks, n_ranks, begins, ends, fraction):  # type: ignore[no
             continue
         while first < last and first < begins[window]:
             if ranks[first] >= 0:
-                _change(tree, ranks[first], -1)
-                n -= 1
+                _change(tree, ranks[first], -times[first])
+                n -= times[first]
             first += 1
         first = max(first, begins[window])
         last = max(last, first)
         while last < ends[window]:
             if ranks[last] >= 0:
-                _change(tree, ranks[last], 1)
-                n += 1
+                _change(tree, ranks[last], times[last])
+                n += times[last]
             last += 1
         if n > 0:
             place = (n - 1) * fraction

@@ -88,7 +88,7 @@ def percentile(rows: Rows, lo: Ints, hi: Ints, fraction: float) -> Values:
     if data.dtype.kind == "f":
         ranks = np.where(np.isnan(data), -1, ranks)
     bounds = _row_bounds(rows, lo, hi)
-    below, above, way = slide_percentile(ranks, len(different), *bounds, fraction)
+    below, above, way = slide_percentile(ranks, rows.times, len(different), *bounds, fraction)
     there = below >= 0
     if not len(different):
         return Values(np.zeros(len(lo)), there)

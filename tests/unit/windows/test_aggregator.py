@@ -236,8 +236,9 @@ def test_entries_of_one_group_are_merged_while_they_wait(monkeypatch: pytest.Mon
 
 def test_of_different_values_each_is_held_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "COMPACTED_LEAST", 64)
-    distinct = (agg("count", distinct=True), agg("sum", distinct=True))
-    aggregator = WindowAggregator(aggregation(WholeRange(), *distinct, keys=(S,)), stream().schema)
+    monkeypatch.setattr(entries, "PACKED_LEAST", 32)
+    asked = agg("count", distinct=True), agg("sum", distinct=True), agg("percentile", fraction=0.5)
+    aggregator = WindowAggregator(aggregation(WholeRange(), *asked, keys=(S,)), stream().schema)
     values = [0.0, 1.5, -0.0, None, 2.0]
     for begin in range(0, 1000, 20):
         times = range(begin, begin + 20)
@@ -246,10 +247,11 @@ def test_of_different_values_each_is_held_once(monkeypatch: pytest.MonkeyPatch) 
 
     assert aggregator.n_held <= 2 * 64
     rows = [row for table in aggregator.finish() for row in to_rows(table)]
-    assert rows == [("a", 3, 3.0), ("b", 3, 3.5)]  # 0, 1 and 2; 0, 1.5 and 2
+    # 167 zeros, 166 ones, 167 twos; 200 zeros, 100 of 1.5, 100 twos.
+    assert rows == [("a", 3, 3.0, 1.0), ("b", 3, 3.5, 0.75)]
 
 
-def test_values_that_come_again_are_all_held_for_a_median() -> None:
+def test_values_that_come_again_all_count_for_a_median() -> None:
     what = aggregation(WholeRange(), agg("count", distinct=True), agg("percentile", fraction=0.5))
     aggregator = WindowAggregator(what, stream().schema)
     list(aggregator.push(stream(*((t, x) for t, x in enumerate((1.0, 7.0, 7.0, 7.0, 3.0))))))
