@@ -6,7 +6,7 @@ below and is handed the implementation from above (``indexing.RunWriter``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -82,10 +82,13 @@ class DerivedWriter(Protocol):
         """
         ...
 
-    def tidy(self, stream_dir: Path, live: Sequence[str], *, budget: int) -> list[DerivedChange]:
+    def tidy(
+        self, stream_dir: Path, live: Sequence[str], *, budget: int
+    ) -> Iterator[DerivedChange]:
         """Merge derived files where there are many, writing at most ``budget`` rows.
 
-        ``live`` are the data files in stream order. Nothing of what is returned is committed.
+        ``live`` are the data files in stream order. A table is merged after the other, and none of
+        what is yielded is committed.
         """
         ...
 

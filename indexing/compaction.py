@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -225,12 +225,12 @@ def merge_indexes(
     full: bool = False,
     keyed: bool = False,
     fence_entries: int = FENCE_ENTRIES,
-) -> list[DerivedChange]:
-    """Carry out what ``choose_run_merges`` says for each index; return the changes, commit nothing.
+) -> Iterator[DerivedChange]:
+    """Carry out what ``choose_run_merges`` says, an index after the other; commit nothing.
 
     Runs that prove to be damaged are taken out: no lookup can use them, and their data files are
-    lacking a run from then on, so that the next ingest writes one. If anything fails, nothing is
-    left behind.
+    lacking a run from then on, so that the next ingest writes one. If merging an index fails,
+    nothing of it is left behind.
 
     Parameters
     ----------
@@ -243,25 +243,18 @@ def merge_indexes(
     keyed
         Whether the stream has a key column, see ``list_runs``.
     """
-    changes: list[DerivedChange] = []
-    try:
-        for i, attribute in enumerate(attributes):
-            share = None if budget is None else budget // (len(attributes) - i)
-            try:
-                listing = list_runs(stream_dir, attribute, frozenset(live), keyed=keyed)
-                merger = _Merger(stream_dir, attribute, live, listing, fence_entries)
-                spent = merger.run(budget=share, full=full)
-            except (FileNotFoundError, StorageError):
-                if delta_log.table_exists(stream_dir / index_table(attribute)):
-                    raise
-                continue  # another process dropped the index meanwhile
-            budget = None if budget is None else budget - spent
-            changes += merger.changes()
-    except BaseException:
-        for change in changes:
-            _remove(stream_dir, change.added)
-        raise
-    return changes
+    for i, attribute in enumerate(attributes):
+        share = None if budget is None else budget // (len(attributes) - i)
+        try:
+            listing = list_runs(stream_dir, attribute, frozenset(live), keyed=keyed)
+            merger = _Merger(stream_dir, attribute, live, listing, fence_entries)
+            spent = merger.run(budget=share, full=full)
+        except (FileNotFoundError, StorageError):
+            if delta_log.table_exists(stream_dir / index_table(attribute)):
+                raise
+            continue  # another process dropped the index meanwhile
+        budget = None if budget is None else budget - spent
+        yield from merger.changes()
 
 
 class _Merger:

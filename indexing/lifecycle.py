@@ -346,8 +346,9 @@ def compact_index(
     chosen = list(before) if attribute is None else [attribute]
     live = tuple(file.name for file in snapshot.files)
     keyed = stream.settings.key is not None
-    merge = partial(merge_indexes, stream.path, live=live, full=full, keyed=keyed)
-    changes = runner(merge, [[name] for name in chosen])
+    changes = runner(
+        partial(_merge, stream_dir=stream.path, live=live, full=full, keyed=keyed), chosen
+    )
     commit_tidy(stream, [change for one in changes for change in one])
     after = {one.attribute: one.n_runs for one in list_indexes(stream.snapshot())}
     return [
@@ -359,6 +360,13 @@ def compact_index(
         )
         for name, of_index in zip(chosen, changes, strict=True)
     ]
+
+
+def _merge(
+    attribute: str, stream_dir: Path, *, live: tuple[str, ...], full: bool, keyed: bool
+) -> list[DerivedChange]:
+    """Merge the runs of an index: a job of runners."""
+    return list(merge_indexes(stream_dir, [attribute], live, full=full, keyed=keyed))
 
 
 def write_runs(

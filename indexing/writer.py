@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -164,7 +164,9 @@ class RunWriter:
             if runs
         ]
 
-    def tidy(self, stream_dir: Path, live: Sequence[str], *, budget: int) -> list[DerivedChange]:
+    def tidy(
+        self, stream_dir: Path, live: Sequence[str], *, budget: int
+    ) -> Iterator[DerivedChange]:
         """Merge runs of like size, writing at most ``budget`` entries; commit nothing.
 
         The budget is for all indexes together. Merges that cost more are left for

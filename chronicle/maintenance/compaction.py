@@ -30,7 +30,8 @@ from chronicle.write.rewrite import Rewrite, rewrite_files
 _ATTEMPTS_MAX = 5
 """Times a full compaction chooses anew because others rewrote its files first."""
 
-_EVERYTHING = 2**63 - 1
+EVERYTHING = 2**63 - 1
+"""Budget of a compaction that writes whatever its tiers ask for."""
 
 
 def merged(before: int, after: int, what: str) -> str:
@@ -260,7 +261,7 @@ def compact_events(
     stream: Stream,
     *,
     derived: DerivedWriter | None,
-    budget: int = config.AUTO_COMPACT_EVENTS,
+    budget: int = EVERYTHING,
     full: bool = False,
     runner: Runner = run_locally,
     progress: Callable[[str], None] = lambda _: None,
@@ -311,7 +312,7 @@ def compact_events(
                 break
             if attempt == _ATTEMPTS_MAX:
                 raise
-    n_merged, n_written = tidy_derived(stream, derived, budget=_EVERYTHING if full else budget)
+    n_merged, n_written = tidy_derived(stream, derived, budget=EVERYTHING if full else budget)
     return CompactionReport(
         n_files_before=len(before.files),
         n_files_after=len(stream.snapshot().files),
@@ -365,10 +366,12 @@ def tidy_derived(stream: Stream, derived: DerivedWriter | None, *, budget: int) 
     if derived is None:
         return 0, 0
     live = [file.name for file in stream.snapshot().files]
-    changes = derived.tidy(stream.path, live, budget=budget)
-    commit_tidy(stream, changes)
-    n_merged = sum(len(change.removed) for change in changes)
-    return n_merged, sum(len(change.added) for change in changes)
+    n_merged = n_written = 0
+    for change in derived.tidy(stream.path, live, budget=budget):
+        commit_tidy(stream, [change])
+        n_merged += len(change.removed)
+        n_written += len(change.added)
+    return n_merged, n_written
 
 
 def _to_tasks(snapshot: Snapshot, *, budget: int | None) -> list[Rewrite]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,8 @@ from chronicle.maintenance.compaction import (
     compact_events,
     tidy_after,
 )
-from chronicle.store import Stream, open_store
+from chronicle.settings import StreamSettings
+from chronicle.store import Stream, ensure_store, open_store
 from chronicle.write.commit import Change, commit_change
 from chronicle.write.rewrite import Rewrite, rewrite_files
 from tests.helpers import commit_table
@@ -94,6 +96,18 @@ def test_runs_are_written_with_the_new_files_and_tidied(tmp_path: Path):
     assert len(live(stream, "index/x")) == n_left
     runs = f"{report.n_runs_merged} runs are {report.n_runs_written} now"
     assert str(report) == f"24 files are 12 now, 192 events rewritten\n{runs}"
+
+
+def test_a_compaction_that_is_asked_for_merges_runs_however_large(tmp_path: Path):
+    settings = StreamSettings("t", block_events=1024, file_events=70_000)
+    stream = ensure_store(tmp_path / "store").create_stream("ticks", TICKS, settings)
+    for first in range(0, 350_000, 70_000):
+        events = pa.table({"t": range(first, first + 70_000), "x": range(70_000)}, TICKS)
+        commit_table(stream, events, derived=RUNS)
+    assert tidy_after(stream, RUNS) is None  # four of them have more entries than it may write
+    report = compact_events(stream, derived=RUNS)
+    assert (report.n_runs_merged, report.n_runs_written) == (5, 1)
+    assert len(live(stream, "index/x")) == 1
 
 
 def _rewrite_first_file(stream: Stream) -> None:

@@ -534,7 +534,7 @@ def test_tidy_keeps_its_budget_and_takes_damaged_runs_out(stream: Stream) -> Non
     create(stream, ["venue", "price"])
     writer = RunWriter(("venue", "price"), "t")
     live = [f.name for f in stream.snapshot().files]
-    assert writer.tidy(stream.path, live, budget=20) == []
+    assert list(writer.tidy(stream.path, live, budget=20)) == []
     path = stream.path / "index" / "venue" / live[1]
     flip_byte(path, 6)  # an entry, which no footer shows
     venue, price = writer.tidy(stream.path, live, budget=90)
