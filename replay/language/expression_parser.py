@@ -137,10 +137,25 @@ def _call(cursor: Cursor, name: Identifier) -> Expression:
     elif cursor.token.key != ")":
         args = cursor.separated(parse_expression)
     _close(cursor, opening)
+    if word == "PERCENTILE_CONT" and cursor.accept("WITHIN", "GROUP"):
+        name, args = Identifier("APPROX_PERCENTILE", at=name.at), (_ordered_value(cursor), *args)
     where = _filter(cursor) if word in AGGREGATES and cursor.at("FILTER", "(") else None
     if cursor.at("OVER", "("):
         raise cursor.not_supported("a window function (OVER …)", name.at)
     return syntax.Function(name, args, distinct, where=where, at=name.at)
+
+
+def _ordered_value(cursor: Cursor) -> Expression:
+    """Parse ``(ORDER BY value)`` behind WITHIN GROUP."""
+    opening = cursor.expect("(", "and ORDER BY behind WITHIN GROUP")
+    cursor.expect("ORDER", "as in WITHIN GROUP (ORDER BY x)")
+    cursor.expect("BY", "after ORDER")
+    value = parse_expression(cursor)
+    if cursor.token.key == "DESC":
+        raise cursor.not_supported("WITHIN GROUP (ORDER BY … DESC)", remedy="take 1 - p ascending")
+    cursor.accept("ASC")
+    _close(cursor, opening)
+    return value
 
 
 def _filter(cursor: Cursor) -> Expression:

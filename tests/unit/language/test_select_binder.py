@@ -264,6 +264,10 @@ def test_time_of_windows_is_a_column_by_which_they_ascend(call, ascending):
         ("FIRST(x)", Aggregate("first", X, None, T.DOUBLE)),
         ("last(ts)", Aggregate("last", TS, None, T.TIMESTAMP)),
         ("MEDIAN(x)", Aggregate("percentile", X, None, T.DOUBLE, fraction=0.5)),
+        (
+            "PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY x ASC)",
+            Aggregate("percentile", X, None, T.DOUBLE, fraction=0.95),
+        ),
         ("APPROX_PERCENTILE(x, 0.95)", Aggregate("percentile", X, None, T.DOUBLE, fraction=0.95)),
         ("APPROX_QUANTILE(x, 1)", Aggregate("percentile", X, None, T.DOUBLE, fraction=1.0)),
         ("COUNT(DISTINCT k)", Aggregate("count", K, None, T.INTEGER, distinct=True)),
