@@ -280,7 +280,7 @@ def time_statistics(time: str, data_type: pa.DataType, t_min: int, t_max: int) -
 
 def commit_tree(stream: Stream, files: Sequence[WrittenFile]) -> None:
     """Commit the files' tree entries."""
-    _commit_derived_files(stream, [file.tree for file in files])
+    _commit_derived_files(stream, TREE_TABLE, [file.tree for file in files])
 
 
 def commit_derived(stream: Stream, files: Sequence[WrittenFile]) -> None:
@@ -290,7 +290,7 @@ def commit_derived(stream: Stream, files: Sequence[WrittenFile]) -> None:
         for derived in file.derived:
             by_table.setdefault(derived.table, []).append(derived)
     for table in sorted(by_table):
-        _commit_derived_files(stream, by_table[table])
+        _commit_derived_files(stream, table, by_table[table])
 
 
 def commit_tidy(stream: Stream, changes: Sequence[DerivedChange]) -> None:
@@ -313,23 +313,24 @@ def commit_tidy(stream: Stream, changes: Sequence[DerivedChange]) -> None:
 
 def _commit_derived_files(
     stream: Stream,
+    table: str,
     files: Sequence[DerivedFile],
     *,
     stale: Collection[str] = (),
 ) -> None:
-    """Add derived files to their one table; creates it if need be.
+    """Add derived files to their table; creates it if need be.
 
     ``stale`` names files to take out. One that was written anew under its name stays listed.
     """
     removed = sorted(set(stale) - {file.name for file in files})
     if not files and not removed:
         return
-    path = stream.path / files[0].table
+    path = stream.path / table
     try:
         if not delta_log.table_exists(path):
             if not all((path / file.name).exists() for file in files):
                 return  # dropped meanwhile, see below
-            make_tables(stream, [files[0].table])
+            make_tables(stream, [table])
         additions = new_files((file.name, file.size_bytes, file.n_rows) for file in files)
         with stream.held():
             delta_log.commit_changes(
@@ -384,7 +385,7 @@ def complete_derived(
             for file in _derive(stream, reader, name, derived, wanted):
                 written[file.table].append(file)
     for table, files in written.items():
-        _commit_derived_files(stream, files, stale=damaged.get(table, ()))
+        _commit_derived_files(stream, table, files, stale=damaged.get(table, ()))
     return sum(len(files) for files in written.values())
 
 

@@ -141,6 +141,14 @@ def test_a_damaged_run_is_written_anew_and_listed_once(
     assert complete_derived(stream, WRITER) == 0
 
 
+def test_a_damaged_run_of_a_file_too_small_for_one_leaves_its_table(stream: Stream) -> None:
+    name = min(data_files(stream))
+    flip_byte(stream.path / "index" / "x" / name, -20)
+    assert complete_derived(stream, RunWriter(("x", "y"), "t", least_events=11)) == 0
+    assert listed(stream, "x") == set(data_files(stream)) - {name}
+    assert_answers(stream, 25, tail=10)
+
+
 def test_a_damaged_merged_run_leaves_its_table_for_runs_of_its_files(stream: Stream) -> None:
     compact_index(stream, full=True)
     [merged] = listed(stream, "x")
