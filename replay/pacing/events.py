@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
@@ -93,7 +94,9 @@ def events(  # noqa: PLR0913 -- what is handed out, and how
     if beat is not None and not beat > 0:
         raise QueryError(f"beat={beat} is no number of seconds above 0; None for no beat")
     if where is not None:  # one that closes more parentheses than it opens would undo the stretch
-        parse(f"SELECT * FROM events WHERE {where}")
+        before = "SELECT * FROM events WHERE "
+        with _errors_of(where, before):
+            parse(f"{before}{where}")
     opened = store.stream(stream)
     version = opened.version_of(as_of)
     snapshot = opened.snapshot(version)
@@ -113,6 +116,19 @@ def events(  # noqa: PLR0913 -- what is handed out, and how
     if begin is not None and end is not None and begin >= end:
         raise QueryError(f"nothing lies from {start} to before {stop}")
     return PacedReplay(source, begin, end, speed=speed, loop=loop, beat=beat)
+
+
+@contextmanager
+def _errors_of(condition: str | None, before: str) -> Iterator[None]:
+    """Tell errors at their place in a condition, not in the query that has it behind ``before``."""
+    try:
+        yield
+    except QueryError as error:
+        line = error.line - before.count("\n")
+        if condition is not None and line > 0:
+            first = error.column - len(before.rpartition("\n")[2])
+            error.move_to(condition, line, first if line == 1 else error.column)
+        raise
 
 
 def _checked_columns(snapshot: Snapshot, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -505,7 +521,8 @@ class EventRange:
             params[_TO] = self.to_moment(stop)
         sql = self.sql(start, stop)
         self.opened.refresh()  # a version of the stream that was asked for, not of a newer one
-        return iter(batches(self.store, sql, params=params, as_of=self.version))
+        with _errors_of(self.where, sql.removesuffix(f"{self.where}\n)")):
+            return iter(batches(self.store, sql, params=params, as_of=self.version))
 
     def times(self, events: pa.Table) -> npt.NDArray[np.int64]:
         """Return the internal times of events."""

@@ -73,6 +73,25 @@ def test_a_condition_leaves_out_blocks_that_cannot_satisfy_it(
     assert blocks_read == {30}
 
 
+@pytest.mark.parametrize(
+    ("condition", "line", "column", "shown"),
+    [
+        ("x >", 1, 4, "x >"),
+        ("y > 3", 1, 1, "y > 3"),
+        ("x > 3 AND\n  y > 3", 2, 3, "  y > 3"),
+        ("x > 3 AND 'a' > x -- too", 1, 15, "x > 3 AND 'a' > x -- too"),
+    ],
+)
+@pytest.mark.parametrize("start", [None, "1970-01-01T00:01:00Z"])
+def test_what_is_wrong_with_a_condition_is_shown_in_the_condition(
+    store: Store, condition: str, line: int, column: int, shown: str, start: str | None
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        list(replay.events(store, "s", where=condition, start=start))
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert caught.value.excerpt == f"  {shown}\n  {' ' * (column - 1)}^"
+
+
 def test_it_stays_on_the_version_it_began_with(store: Store) -> None:
     paced = replay.events(store, "s", columns=["x"])
     version = store.stream("s").snapshot().version
