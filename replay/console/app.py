@@ -21,7 +21,7 @@ from replay.console import (
     take,
     tend,
 )
-from replay.console.show import INTERRUPTED, say
+from replay.console.show import INTERRUPTED, say, show_anywhere
 from replay.console.startup import collect_seldom, tell_compiling
 
 _ENDED_EARLY = {
@@ -139,6 +139,7 @@ def _as_argument(word: str) -> str:
 
 def main() -> None:
     """Run the command line; stated failures become one sentence on stderr and exit code 1."""
+    show_anywhere()
     collect_seldom()
     tell_compiling()
     try:

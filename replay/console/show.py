@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -29,6 +32,30 @@ ROWS_SHOWN = 40
 
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended."""
+
+
+_PLAIN = str.maketrans("─│├└…█", "-|+`.#")
+"""Signs of tables and trees, and what stands for one where a terminal lacks it."""
+
+
+def show_anywhere() -> None:
+    """Have answers shown on terminals without UTF-8, and swallowed where nothing is open."""
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:  # else a file of a store would be it
+        pass
+    os.close(opened)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115
+    codecs.register_error(_to_plain.__name__, _to_plain)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # tests have others
+        sys.stdout.reconfigure(errors=_to_plain.__name__)
+
+
+def _to_plain(error: UnicodeError) -> tuple[str, int]:
+    """Return plain signs for those that an encoding lacks, as ``codecs.register_error`` asks."""
+    assert isinstance(error, UnicodeEncodeError)
+    plain = error.object[error.start : error.end].translate(_PLAIN)
+    return plain.encode("ascii", "backslashreplace").decode(), error.end
 
 
 def say(text: str) -> None:

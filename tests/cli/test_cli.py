@@ -231,6 +231,27 @@ def test_table_shows_brackets_and_colons_as_they_are(command: Commands) -> None:
     assert "[b]:car:[/b]" in command.succeeds("query", sql).out
 
 
+def test_a_terminal_that_lacks_signs_gets_plain_ones(command: Commands) -> None:
+    sql = "SELECT t, 'ü→\"' AS ä FROM s LIMIT 1"
+    code, words = "import cli; cli.main()", ("query", sql, "--store", str(command.store))
+    in_latin = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, check=False, cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+    )  # fmt: skip
+    shown = 't  ä\n-  ---\n0  ü\\u2192"\n1 row\n'
+    assert (in_latin.stdout.decode("latin-1"), in_latin.returncode) == (shown, 0)
+
+
+@pytest.mark.parametrize("closed", [(1,), (0, 1, 2)])
+def test_an_answer_is_swallowed_where_nothing_is_open(
+    command: Commands, closed: tuple[int, ...]
+) -> None:
+    code = f"import os; [os.close(fd) for fd in {closed}]; "
+    code += "os.execv(sys.executable, [sys.executable, 'cli.py', *sys.argv[1:]])"
+    done = python(f"import sys; {code}", "query", RISE, "--store", command.store)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
 def test_interrupt_ends_a_query_at_once_and_says_so(command: Commands) -> None:
     # Compiled matching may run for minutes, and a handler of Python's would wait for its end: it
     # stands in the main thread, as one compiled call does here.
