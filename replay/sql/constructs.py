@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from replay.language.functions import FUNCTIONS
+from replay.language.functions import FUNCTIONS, PARTS
 from replay.language.syntax import WINDOW_ARGUMENTS
 from replay.language.tokens import NAME, NUMBER, PARAMETER, QUOTED, STRING, Token
 
@@ -107,7 +107,7 @@ _FURTHER = (
     - frozenset(FUNCTIONS)
     - _OUR_AGGREGATES
     - _OF_WINDOWS
-    - {"cast", "try_cast"}
+    - {"cast", "extract", "try_cast"}
 )
 
 _SET_OPERATIONS = frozenset({"EXCEPT", "INTERSECT", "UNION"})
@@ -302,6 +302,12 @@ def _calendar(tokens: Sequence[Token], i: int) -> bool:
     return tokens[i + 1].kind == NUMBER and tokens[i + 2].key in _CALENDAR
 
 
+def _further_part(tokens: Sequence[Token], i: int) -> bool:
+    """Tell whether a part of a time is extracted that our language lacks."""
+    is_call = tokens[i + 1].key == "(" and tokens[i + 2].kind in (NAME, STRING)
+    return is_call and tokens[i + 2].text.lower() not in PARTS
+
+
 def _columns_of_with(tokens: Sequence[Token], i: int) -> bool:
     return tokens[i + 1].key == "RECURSIVE" or tokens[i + 2].key == "("
 
@@ -313,6 +319,7 @@ _WORDS: dict[str, _Test] = {
     **dict.fromkeys(_SET_OPERATIONS, _is_set_operation),
     "(": _subquery,
     "EXISTS": _before("("),
+    "EXTRACT": _further_part,
     "JOIN": _plain_join,
     **dict.fromkeys(_OTHER_JOINS, _before("JOIN", "OUTER", "LEFT", "INNER", "RIGHT", "FULL")),
     "LATERAL": _before("(", "UNNEST"),
