@@ -316,11 +316,15 @@ def _culprit(
 ) -> Culprit | None:
     """Return the first cell that is of no kind that the others could be."""
     kinds = [begin] if begin not in _WIDER else [begin, _WIDER[begin]]
+    by_kind = []
     for kind in reversed(kinds):
         _, wrong = read_cells(cells, _TYPES[kind], decimal_comma=decimal_comma)
         if kind in ("int", "double"):
             names = pc.fill_null(_like_a_name(cells, kind), False)
             wrong = wrong | names.to_numpy(zero_copy_only=False)
+        by_kind.append(wrong)
+    # Digits that a double drops are wrong as a double, and may be right as an integer.
+    for wrong in (np.logical_and.reduce(by_kind), *by_kind):
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             return Culprit(where[0], where[1] + row, str(cells[row].as_py()))

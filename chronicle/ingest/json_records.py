@@ -40,6 +40,10 @@ _NO_BLANK = re.compile(r"[^ \t\r\n]")
 _NO_JSON = "the record does not parse"
 _NO_OBJECT = "the record is no JSON object"
 _TOO_DEEP = "the record does not parse: its values are nested too deeply"
+_NO_TEXT = "the record does not parse: half a surrogate pair is no text"
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""How a half is written; most have their other one beside them."""
 
 
 @dataclass(slots=True)
@@ -103,10 +107,12 @@ class JsonRecords:
         else:
             found = _parsed_lines(self.path, self.encoding, decoder.raw_decode, rejects)
         for number, text, value in found:
-            if type(value) is dict:
-                yield number, text, value
-            else:
+            if type(value) is not dict:
                 rejects.append(Reject(number, text, _NO_OBJECT))
+            elif _SURROGATE.search(text) and not _is_text(value):
+                rejects.append(Reject(number, text, _NO_TEXT))
+            else:
+                yield number, text, value
 
     def _decoder(self) -> json.JSONDecoder:
         # A number with a fraction is a double, as JSON has it, unless columns are decimals.
@@ -154,6 +160,15 @@ def _parsed_lines(
             rejects.append(Reject(number, text, _TOO_DEEP))
         else:
             yield number, text, value
+
+
+def _is_text(record: dict[str, Any]) -> bool:
+    """Return whether all texts of a record, names as well, can be written."""
+    try:
+        json.dumps(record, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def starts_array(path: Path, encoding: str) -> bool:
@@ -324,7 +339,7 @@ def to_cells(values: list[Any]) -> tuple[pa.Array, pa.Array | None]:
         found = pa.array(values)
         if not pat.is_nested(found.type) and not pat.is_decimal(found.type):
             return found, None
-    except (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError):
+    except (pa.ArrowException, TypeError, OverflowError):
         pass
     nested = np.array([type(value) in (dict, list) for value in values], bool)
     if nested.any():
@@ -336,10 +351,8 @@ def to_cells(values: list[Any]) -> tuple[pa.Array, pa.Array | None]:
 
 
 def _text(value: Any) -> str | None:
-    if value is None:
-        return None
-    if type(value) is str:
-        return value.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
+    if value is None or type(value) is str:
+        return value
     if type(value) is bool:
         return "true" if value else "false"
     return str(value)

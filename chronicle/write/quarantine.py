@@ -254,7 +254,10 @@ def _cells(record: str) -> Mapping[str, Any]:
 
 
 def _cell_text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value)
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
 
 
 # ---------------------------------------------------------------------------------------------

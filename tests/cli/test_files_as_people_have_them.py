@@ -94,6 +94,8 @@ def test_types_are_found_out_over_the_whole_file_and_told(
         ("a.csv", b"ts;v\n1;1,5\n", "v read as STRING, since line 2 holds '1,5'; if its comma"),
         ("a.csv", b"ts;v\n1;1\n2;-2,25\n", "'-2,25'; if its comma is a decimal one, give --deci"),
         ("a.csv", b'ts,v\n1,"1,2,3"\n', "1 event added"),
+        ("a.csv", b"ts,v\n1,9223372036854775807\n2,9223372036854775808\n", "since line 3 holds"),
+        ("a.csv", b"ts,v\n1,9007199254740993\n2,0.5\n", "since line 2 holds"),
         ("a.json", b'{"ts": 1, "v": "1,5"}', "1 event added"),
         ("a.csv", b"ts,v\n1,K\xf6ln\n2,x\n", "1 because the record is not UTF-8 text; name its -"),
         ("a.json", b'{"ts": 1, "v": "K\xf6ln"}\n{"ts": 2}', "such as latin-1"),

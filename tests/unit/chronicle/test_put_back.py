@@ -94,6 +94,14 @@ def test_records_are_listed_with_reasons_and_cells(tmp_path: Path) -> None:
     assert "7,seven,s" in rows.column(RECORD).to_pylist()
 
 
+def test_a_cell_with_half_a_surrogate_pair_shows_where_it_is(tmp_path: Path) -> None:
+    stream = made(tmp_path, "")
+    (tmp_path / "h.jsonl").write_text(r'{"t": 8, "a": 1, "s": "x\ud83d"}' + '\n{"t": 9}\n')
+    append_files(open_store(tmp_path / "store"), "s", [tmp_path / "h.jsonl"], AppendOptions())
+    [row] = to_mend(quarantined(stream), SCHEMA).to_pylist()
+    assert [row[name] for name in SCHEMA.names] == ["8", "1", "x?"]
+
+
 def test_cells_of_a_csv_record_hold_its_raw_text_whatever_the_order(tmp_path: Path) -> None:
     stream = made(tmp_path, "")
     (tmp_path / "o.csv").write_text('s;t;a\n"p;q";3;bad\nNA;four;4\nx;5\ny;6;6;6\n')

@@ -104,6 +104,22 @@ def test_faulty_json_records_are_put_aside_with_their_reason(tmp_path: Path) -> 
     }
 
 
+@pytest.mark.parametrize("form", ["{}\n{}\n{}\n", "[{},\n{},\n{}]"])
+def test_half_a_surrogate_pair_is_put_aside_and_a_whole_one_is_text(
+    tmp_path: Path, form: str
+) -> None:
+    path = tmp_path / "a.json"
+    records = [
+        r'{"t": 1, "s": "a\ud83d\ude00"}', r'{"t": 2, "s": "a\uD83D"}', r'{"t": 3, "\udc00": 1}'
+    ]  # fmt: skip
+    path.write_text(form.format(*records))
+    schema = pa.schema([("t", pa.int64()), ("s", pa.string())])
+    found = read([path], schema)
+    assert found.events.to_pylist() == [{"t": 1, "s": "a\U0001f600"}]
+    assert reasons(found) == {"the record does not parse: half a surrogate pair is no text": 2}
+    assert found.put_aside.column("record").to_pylist() == records[1:]
+
+
 @pytest.mark.parametrize("data_type", [pa.float64(), pa.float32()])
 def test_a_number_beyond_the_type_is_put_aside_and_infinity_is_taken(
     tmp_path: Path, data_type: pa.DataType
