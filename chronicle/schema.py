@@ -96,6 +96,16 @@ def check_settings(schema: pa.Schema, settings: StreamSettings) -> None:
     check_derived(schema, settings.derived, key=settings.key)
 
 
+def check_key(schema: pa.Schema, name: str) -> None:
+    """Check that a column can be the key of a new stream: its indexes will hold the values."""
+    found = schema.field(name).type
+    if pat.is_floating(found) or pat.is_decimal(found) or pat.is_binary(found):
+        raise SchemaError(
+            f"key column '{name}' is {sql_type(found)}, which tells no objects apart; "
+            "use a column of integers or strings"
+        )
+
+
 def check_same_schema(given: pa.Schema, stored: pa.Schema, *, where: str) -> None:
     """Check that events of ``given`` can be added to a stream of ``stored``; order may differ."""
     incoming = normalise_schema(given)

@@ -45,7 +45,7 @@ from chronicle.log.history import parse_version, version_at
 from chronicle.log.stream_metadata import FollowedMetadata, StreamMetadata, TreeLog, write_metadata
 from chronicle.ordinal import parse_ordinal
 from chronicle.paths import local_path
-from chronicle.schema import check_extends, check_settings, normalise_schema
+from chronicle.schema import check_extends, check_key, check_settings, normalise_schema
 from chronicle.settings import Lineage, StreamSettings
 from chronicle.snapshot import Snapshot
 from chronicle.stream_folder import (
@@ -239,13 +239,16 @@ class Store:
         StreamExistsError
             If there is one of that name.
         SchemaError
-            If the schema cannot be stored or lacks the time or key column.
+            If the schema cannot be stored, lacks the time or key column, or has a key column that
+            tells no objects apart.
         StorageError
             If the name cannot be a stream's, or data files of one without a log lie there.
         """
         check_stream_name(name)
         stored = normalise_schema(schema)
         check_settings(stored, settings)
+        if settings.key is not None:
+            check_key(stored, settings.key)
         path = self.path / name
         check_unclaimed(path)
         derived = check_derived(stored, settings.derived, key=settings.key)

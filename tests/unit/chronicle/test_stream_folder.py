@@ -385,6 +385,16 @@ def test_stream_needs_its_time_column(tmp_path: Path):
     assert store.stream_names() == ()
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(9, 2), pa.binary()])
+def test_a_key_column_that_no_index_can_hold_is_refused_at_once(
+    store: Store, kind: pa.DataType
+) -> None:
+    schema = pa.schema([("t", pa.int64()), ("k", kind)])
+    with pytest.raises(SchemaError, match=r"key column 'k' is .* which tells no objects apart"):
+        store.create_stream("s", schema, StreamSettings("t", key="k"))
+    assert store.stream_names() == ()
+
+
 def fail_after_work(store: Store) -> None:
     (store.path / "s").mkdir()
     raise KeyboardInterrupt
