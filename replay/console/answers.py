@@ -24,6 +24,8 @@ FOR_PEOPLE = (TABLE, EXPANDED)
 OF_FILES = ("parquet", "arrow")
 FORMATS = (*FOR_PEOPLE, "json", "jsonl", "csv", *OF_FILES)
 
+STANDARD_OUTPUT = Path("-")
+
 ROWS_HELD = 1 << 16
 """Rows of an answer that are found before the first of them is written."""
 
@@ -74,7 +76,7 @@ def read_target(
         output_format = EXPANDED
     if output_format not in (None, *FORMATS):
         raise typer.BadParameter(f"use one of {', '.join(FORMATS)}", param_hint="--format")
-    if out is None:
+    if out is None or out == STANDARD_OUTPUT:
         return Target(output_format or TABLE, None, rows_max)
     chosen = output_format or format_of(out.name)
     if chosen is None or chosen in FOR_PEOPLE:
@@ -101,6 +103,7 @@ def read_targets(
     """
     if n_answers == 1:
         return [read_target(output_format, out, rows_max, is_expanded=is_expanded)]
+    out = None if out == STANDARD_OUTPUT else out
     target = read_target(output_format, None, rows_max, is_expanded=is_expanded)
     chosen = target.output_format
     if out is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from chronicle.words import number_of
-from replay.console.answers import check_target
+from replay.console.answers import STANDARD_OUTPUT, check_target
 from replay.console.options import (
     StoreOption,
     StreamArgument,
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from chronicle import StreamSettings
     from replay.online import Threads
     from replay.pacing.outlets import Outlet
-
-STANDARD_OUTPUT = Path("-")
 
 BEAT_S = 0.05
 """Seconds after which a query is told how far time has come, where no event tells it."""

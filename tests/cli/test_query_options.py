@@ -139,6 +139,18 @@ def test_x_prints_a_column_a_line(command: Commands) -> None:
     assert done.out.splitlines()[:3] == ["─── row 1 ───", "t  0", "a  0"]
 
 
+@pytest.mark.parametrize(
+    "sql", ["SELECT t FROM s LIMIT 1", "SELECT t FROM s LIMIT 1; SELECT 2 AS t FROM s LIMIT 1"]
+)
+def test_out_minus_is_standard_output(
+    command: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = command.succeeds("query", sql, "--format", "csv", "--out", "-")
+    assert done.out == command.succeeds("query", sql, "--format", "csv").out
+    assert not (tmp_path / "-").exists()
+
+
 def test_a_terminal_leaves_columns_out_and_a_pipe_none(
     command: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
