@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -23,9 +24,9 @@ def to_table(data: object, *, what: str) -> pa.Table:
     ``what`` says in messages what the data is.
     """
     if isinstance(data, pa.Table):
-        return _in_microseconds(data, what)
+        return _in_our_types(data, what)
     if isinstance(data, pa.RecordBatch):
-        return _in_microseconds(pa.Table.from_batches([data]), what)
+        return _in_our_types(pa.Table.from_batches([data]), what)
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         raise TypeError(
             f"{what} is {type(data).__name__}; give a pyarrow.Table, a frame of pandas or Polars, "
@@ -37,26 +38,56 @@ def to_table(data: object, *, what: str) -> pa.Table:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         reason = str(error).splitlines()[0]
         raise SchemaError(f"{what} cannot be taken as a table ({reason})") from error
-    return _in_microseconds(_without_index(table, what).replace_schema_metadata(None), what)
+    return _in_our_types(_without_index(table, what).replace_schema_metadata(None), what)
 
 
-def _in_microseconds(table: pa.Table, what: str) -> pa.Table:
-    """Return times of nanoseconds, as pandas has them, cut to microseconds; what is lost is told.
+def _in_our_types(table: pa.Table, what: str) -> pa.Table:
+    """Return columns in types that streams have: what Polars and pandas hold in others.
 
-    A warning counts the times of each column that were finer than a microsecond.
+    Times of nanoseconds are cut to microseconds, and a warning counts those of each column that
+    were finer; nothing else is lost.
     """
     for i, field in enumerate(table.schema):
-        if not pat.is_timestamp(field.type) or field.type.unit != "ns":
-            continue
-        column, n_cut = cut_to_us(table.column(i))
-        if n_cut:
-            warnings.warn(
-                f"{n_cut:,} times in column '{field.name}' of {what} are finer than a microsecond; "
-                "they were cut to microseconds",
-                stacklevel=4,
-            )
-        table = table.set_column(i, field.name, column)
+        column = _held(table.column(i))
+        if pat.is_timestamp(field.type) and field.type.unit == "ns":
+            column, n_cut = cut_to_us(column)
+            if n_cut:
+                warnings.warn(
+                    f"{n_cut:,} times in column '{field.name}' of {what} are finer than a "
+                    "microsecond; they were cut to microseconds",
+                    stacklevel=4,
+                )
+        if column.type != field.type:
+            table = table.set_column(i, field.name, column)
     return table
+
+
+_HELD = {
+    pa.string_view(): pa.string(),
+    pa.binary_view(): pa.binary(),
+    **dict.fromkeys((pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()), pa.int64()),
+    pa.float16(): pa.float32(),
+}
+"""Types of frames, and that which holds the same values."""
+
+
+def _held(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column in the type that holds it; one with a number beyond that as it is."""
+    if pat.is_dictionary(column.type) and column.type.value_type in _HELD:
+        kind = pa.dictionary(pa.int32(), _HELD[column.type.value_type])
+        return pa.chunked_array([with_plain_values(chunk) for chunk in column.chunks], kind)
+    if column.type in _HELD:
+        with suppress(pa.ArrowInvalid):
+            return column.cast(_HELD[column.type])
+    return column
+
+
+def with_plain_values(array: pa.Array) -> pa.Array:
+    """Return an array; a dictionary of Polars' with values that Arrow can cast and take."""
+    if not pat.is_dictionary(array.type) or array.type.value_type not in _HELD:
+        return array
+    values = array.dictionary.cast(_HELD[array.type.value_type])
+    return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), values)
 
 
 def _without_index(table: pa.Table, what: str) -> pa.Table:

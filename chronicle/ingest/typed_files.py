@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, SourceError
+from chronicle.frames import with_plain_values
 from chronicle.ingest.sources import SourceFormat, SourceSet
 from chronicle.schema import normalise_schema
 from chronicle.type_names import sql_type
@@ -168,14 +169,20 @@ def _arrow_batches(path: Path) -> Iterator[pa.RecordBatch]:
             with pa.ipc.open_file(data) as file:
                 schema = file.schema
                 for i in range(file.num_record_batches):
-                    yield file.get_batch(i)
+                    yield _plain(file.get_batch(i))
         else:
             with pa.ipc.open_stream(data) as batches:
                 schema = batches.schema
-                yield from batches
-        yield pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in schema], schema=schema)
+                yield from map(_plain, batches)
+        none = [pa.nulls(0, one.type) for one in schema]
+        yield _plain(pa.RecordBatch.from_arrays(none, schema=schema))
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(f"'{path}' is no Arrow file or stream ({error}); leave it out") from error
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [with_plain_values(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def first_text(

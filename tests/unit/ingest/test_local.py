@@ -104,6 +104,17 @@ def test_faulty_json_records_are_put_aside_with_their_reason(tmp_path: Path) -> 
     }
 
 
+def test_an_arrow_file_of_polars_is_taken_with_its_categories(tmp_path: Path) -> None:
+    names = pa.array(["a", "b"]).cast(pa.string_view())
+    codes = pa.array([1, None, 0], pa.uint32())
+    table = pa.table({"t": [1, 2, 3], "s": pa.DictionaryArray.from_arrays(codes, names)})
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
+        writer.write_table(table)
+    found = read([tmp_path / "a.arrow"], None)
+    assert found.events.schema.field("s").type == pa.string()
+    assert found.events.column("s").to_pylist() == ["b", None, "a"]
+
+
 @pytest.mark.parametrize("form", ["{}\n{}\n{}\n", "[{},\n{},\n{}]"])
 def test_half_a_surrogate_pair_is_put_aside_and_a_whole_one_is_text(
     tmp_path: Path, form: str

@@ -55,6 +55,40 @@ def test_a_frame_is_pushed_like_a_table(frame):
     assert pa.concat_tables(found).to_pylist() == ROWS[1:]
 
 
+NAMES = pa.array(["a", None, "b"])
+CODES = pa.array([0, None, 1], pa.uint32())
+WORDS = pa.array(["a", "b"]).cast(pa.string_view())
+
+
+@pytest.mark.parametrize(
+    ("column", "condition"),
+    [
+        (NAMES.cast(pa.string_view()), "v = 'b'"),
+        (pa.DictionaryArray.from_arrays(CODES, WORDS), "v > 'a'"),
+        (pa.array([0, None, 2**32 - 1], pa.uint32()), "v = 4294967295"),
+        (pa.array([0, None, 2**63 - 1], pa.uint64()), "v > 9223372036854775806"),
+        (pa.array(np.array([0, 1, 0.5], np.float16)), "v = 0.5"),
+    ],
+)  # fmt: skip
+def test_columns_in_types_of_polars_are_asked_and_appended(column, condition, tmp_path):
+    frame = TABLE.append_column("v", column)
+    sql = f"SELECT t, v FROM s WHERE {condition}"
+    expected = [{"t": 4, "v": column[2].as_py()}]
+    assert list(chronicle.query({"s": frame}, sql)) == expected
+
+    store = chronicle.create_store(tmp_path / "store")
+    taken = to_table(frame, what="the frame").schema
+    stream = store.create_stream("s", taken, chronicle.StreamSettings(time="t"))
+    assert stream.append(frame).n_events == 3
+    assert list(chronicle.query(store, sql)) == expected
+
+
+def test_an_unsigned_number_that_does_not_fit_is_refused():
+    frame = TABLE.append_column("v", pa.array([0, 1, 2**63], pa.uint64()))
+    with pytest.raises(chronicle.BindError, match="attribute 'v' has the type uint64"):
+        chronicle.query({"s": frame}, "SELECT t FROM s WHERE v = 1")
+
+
 def test_an_answer_is_asked_again():
     first = chronicle.query({"s": TABLE}, "SELECT t, x FROM s WHERE x > 1")
     assert list(chronicle.query({"s": first}, "SELECT x FROM s WHERE t = 4")) == [{"x": 9.0}]
