@@ -49,7 +49,7 @@ def _in_our_types(table: pa.Table, what: str) -> pa.Table:
     """
     for i, field in enumerate(table.schema):
         column = _held(table.column(i))
-        if pat.is_timestamp(field.type) and field.type.unit == "ns":
+        if pat.is_timestamp(column.type) and column.type.unit == "ns":
             column, n_cut = cut_to_us(column)
             if n_cut:
                 warnings.warn(
@@ -73,9 +73,12 @@ _HELD = {
 
 def _held(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column in the type that holds it; one with a number beyond that as it is."""
-    if pat.is_dictionary(column.type) and column.type.value_type in _HELD:
-        kind = pa.dictionary(pa.int32(), _HELD[column.type.value_type])
-        return pa.chunked_array([with_plain_values(chunk) for chunk in column.chunks], kind)
+    if pat.is_dictionary(column.type):
+        if column.type.value_type in _HELD:
+            kind = pa.dictionary(pa.int32(), _HELD[column.type.value_type])
+            column = pa.chunked_array([with_plain_values(chunk) for chunk in column.chunks], kind)
+        if not pat.is_string(column.type.value_type):  # categories of numbers, times, booleans
+            column = column.cast(column.type.value_type)
     if column.type in _HELD:
         with suppress(pa.ArrowInvalid):
             return column.cast(_HELD[column.type])

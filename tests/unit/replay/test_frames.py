@@ -65,6 +65,7 @@ WORDS = pa.array(["a", "b"]).cast(pa.string_view())
     [
         (NAMES.cast(pa.string_view()), "v = 'b'"),
         (pa.DictionaryArray.from_arrays(CODES, WORDS), "v > 'a'"),
+        (pa.array([5, None, 7]).dictionary_encode(), "v > 6"),
         (pa.array([0, None, 2**32 - 1], pa.uint32()), "v = 4294967295"),
         (pa.array([0, None, 2**63 - 1], pa.uint64()), "v > 9223372036854775806"),
         (pa.array(np.array([0, 1, 0.5], np.float16)), "v = 0.5"),
