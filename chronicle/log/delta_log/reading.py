@@ -296,6 +296,13 @@ def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
             f"{which} of Delta table '{path}' cannot be read ({first_line(error)}); "
             f"{_remedy(path, version)}"
         ) from error
+    except BaseException as error:  # a panic of delta-rs is no Exception
+        if "Forked process" not in str(error):
+            raise
+        raise StorageError(
+            f"Delta table '{path}' cannot be opened in a process that was forked from one that had "
+            "opened one; start it anew: multiprocessing.get_context('spawn')"
+        ) from error
 
 
 def first_line(error: BaseException) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
+import subprocess
+import sys
 import time as clock
 from collections.abc import Callable
 from pathlib import Path
@@ -707,3 +709,28 @@ def test_damaged_files_inside_the_range_can_be_deleted(tmp_path: Path):
     (stream.path / config.EVENTS_TABLE / name).write_bytes(b"PAR1")
     assert delete_range(stream, 4, 8, derived=None).n_events == 4
     assert [t for t, _ in seen_rows(stream)] == [*range(4), *range(8, 16)]
+
+
+FORKED = """
+import os, sys
+import pyarrow as pa
+import chronicle
+store = chronicle.create_store(sys.argv[1])
+schema = pa.schema([("t", pa.int64())])
+store.create_stream("s", schema, chronicle.StreamSettings("t"))
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+else:
+    try:
+        chronicle.open_store(sys.argv[1]).stream("s")
+    except chronicle.StorageError as error:
+        os.write(1, str(error).encode())
+    os._exit(0)
+"""
+
+
+def test_a_forked_process_is_told_how_to_start_another(tmp_path: Path):
+    words = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path / "store")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("start it anew: multiprocessing.get_context('spawn')")
