@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -75,6 +77,74 @@ def check_answers(
             assert plan in ("tree", "all")
             continue
         assert plain(found.table.to_pylist()) == expected, (plan, text)
+
+
+_CONDITIONS = (
+    *("a > 1", "a = 3", "x < 1.0", "x > 0.5 AND k = 1", "s = 'a'", "f", "NOT f", "x IS NULL"),
+    *("k = 1", "a = 1 AND s = 'ab'", "a = 3 OR x > 2", "n % 3 = 0", "a = 2 AND k = 0"),
+)
+_WINDOWS = (
+    *("HOP(TABLE {{s}}, DESCRIPTOR(t), 2, 5)", "TUMBLE(TABLE {{s}}, DESCRIPTOR(t), 4)"),
+    *("CUMULATE(TABLE {{s}}, DESCRIPTOR(t), 2, 6)", "SESSION(TABLE {{s}}, DESCRIPTOR(t), 3)"),
+    "TUMBLE(TABLE {{s}}, DESCRIPTOR(t), 10, ORIGIN FIRST EVENT)",
+)
+_CLASSES = (
+    (
+        "SELECT window_start, window_end, COUNT(*) AS c, SUM(a) AS v, MAX(x) AS h "
+        "FROM TABLE({window}) {where} GROUP BY window_start, window_end"
+    ),
+    (
+        "SELECT window_start, window_end, {key}, AVG(x) AS v, MIN(s) AS l FROM TABLE({window}) "
+        "{where} GROUP BY window_start, window_end, {key}"
+    ),
+    "SELECT {key}, COUNT(*) AS c, AVG(x) AS v FROM {{s}} {where} GROUP BY {key}",
+    "SELECT l.n AS l, r.n AS r FROM {side} l {left} JOIN {other} r WITHIN {within} ON l.k = r.k",
+    "SELECT l.n AS l, r.n AS q FROM {side} l ASOF {left} JOIN {other} r ON l.k = r.k AND l.t > r.t",
+    (
+        "FROM {{s}} {partition} ORDER BY t DEFINE A AS {a} AT LEAST {least}, B AS {b} "
+        "PATTERN A before;meets;overlaps;contains B WITHIN {within} RETURN MAX(A.n) AS v"
+    ),
+    (
+        "SELECT COUNT(*) AS c, SUM(A.a) AS v, MAX(B.n) AS m FROM {{s}} MATCH_RECOGNIZE ("
+        "{partition} ORDER BY t PATTERN (A B+) SEMANTICS {kind} WITHIN {within} "
+        "DEFINE A AS {a}, B AS {b})"
+    ),
+)
+
+
+def any_question(choose: Random) -> str:
+    """Return a query of another class than row patterns, over ``{s}``."""
+    one, pick = partial(choose.choice, _CONDITIONS), choose.choice
+    return pick(_CLASSES).format(
+        window=pick(_WINDOWS).format(),
+        where=pick(("", f"WHERE {one()}")),
+        key=pick(("k", "s", "f")),
+        side=f"(SELECT * FROM {{s}} WHERE {one()} ORDER BY t)",
+        other=f"(SELECT * FROM {{s}} WHERE {one()} ORDER BY t)",
+        left=pick(("", "LEFT")),
+        within=choose.randint(1, 9),
+        partition=pick(("", "PARTITION BY k")),
+        a=one(),
+        b=one(),
+        least=choose.randint(1, 3),
+        kind=pick(("SKIP TILL ANY", "SKIP TILL NEXT", "CONTIGUOUS")),
+    )
+
+
+def check_any_answer(
+    store: Store, name: str, rows: list[Row], text: str, *, as_of: int | None = None
+) -> None:
+    """Hold every plan of a question to the answer over the same rows in memory."""
+    table = pa.Table.from_pylist(rows, schema=store.stream(name).snapshot(as_of).schema)
+    expected = replay.query({"s": table}, text.format(s="s")).table
+    for plan in (*PLANS, "relevant", "index-only"):
+        try:
+            found = replay.query(store, text.format(s=name), plan=plan, as_of=as_of).table
+        except PlanError:
+            assert plan not in ("full", "auto")
+            continue
+        assert found.schema == expected.schema
+        assert plain(found.to_pylist()) == plain(expected.to_pylist()), (plan, text)
 
 
 def faults_of(store: Store, *, deep: bool) -> list[Finding]:

@@ -42,14 +42,16 @@ from tests.store_model import (
     NUMBERED,
     PROBE,
     Row,
+    any_question,
     check_answers,
+    check_any_answer,
     faults_of,
     in_order,
     plain,
     rows_of,
     writer_of,
 )
-from tests.strategies import nullable, queries
+from tests.strategies import nullable, queries, seeded
 
 STEPS_MAX = 60
 
@@ -82,6 +84,9 @@ def events(draw: st.DrawFn, most: int = 14) -> list[Row]:
             max_size=most,
         )
     )
+
+
+any_questions = seeded(any_question)()
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -289,12 +294,18 @@ class StoreMachine(RuleBasedStateMachine):
     def ask(self, sql: str) -> None:
         check_answers(self.store, self.name, self.rows, sql)
 
-    @rule(data=st.data())
-    def ask_the_past(self, data: st.DataObject) -> None:
+    @rule(texts=st.lists(any_questions, min_size=5, max_size=5))
+    def ask_of_any_class(self, texts: list[str]) -> None:
+        for text in texts:
+            check_any_answer(self.store, self.name, self.rows, text)
+
+    @rule(data=st.data(), text=any_questions)
+    def ask_the_past(self, data: st.DataObject, text: str) -> None:
         version = data.draw(st.sampled_from(sorted(self.by_version)))
         rows = self.by_version[version]
         assert plain(rows_of(self.stream, version)) == plain(rows)
         check_answers(self.store, self.name, rows, PROBE, as_of=version)
+        check_any_answer(self.store, self.name, rows, text, as_of=version)
 
     @invariant()
     def the_stream_is_the_list(self) -> None:
