@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 
 from chronicle.disk import flush, writing
 from chronicle.disk_errors import unread_remedy
-from chronicle.errors import unread
+from chronicle.errors import StorageError, unread
 
 APPLICATION_ID = "chronicle"
 """Delta transaction application id: of two commits that carry it and were prepared on the same
@@ -21,6 +22,26 @@ LOG_FOLDER = "_delta_log"
 
 Stamp = tuple[int, int, int]
 """Inode, size and time of change of a commit file."""
+
+
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]")
+"""What delta-rs, which takes paths for URLs, takes for another sign, or refuses."""
+_CUT_OFF = re.compile(r"[#?]")
+"""Signs from which on it cuts a path off where it lists a log: such a table has no history."""
+
+
+def check_place(path: Path, *, is_new: bool = False) -> None:
+    """Check that the Delta library opens this folder and no other; raise StorageError if not.
+
+    A new table must have its history, too.
+    """
+    place = os.path.abspath(path)  # noqa: PTH100 -- links are the user's
+    found = _MISREAD.search(place) or (_CUT_OFF.search(place) if is_new else None)
+    if found:
+        raise StorageError(
+            f"'{path}' cannot be used: the Delta library takes {found[0]!r} in the name of a "
+            "folder for another sign, and would look elsewhere; rename the folder"
+        )
 
 
 def table_exists(path: Path | str) -> bool:

@@ -21,6 +21,7 @@ from chronicle.log.delta_log.files import (
     APPLICATION_ID,
     LOG_FOLDER,
     Stamp,
+    check_place,
     commit_path,
     commit_stamp,
     has_commit,
@@ -278,6 +279,7 @@ def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
     """Open a version of a table, the latest if None."""
     if version is not None and version < 0:
         raise StorageError(f"no version {version} of Delta table '{path}'; versions count from 0")
+    check_place(path)
     try:
         return deltalake.DeltaTable(str(path), version=version)
     except TableNotFoundError as error:

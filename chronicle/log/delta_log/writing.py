@@ -23,6 +23,7 @@ from chronicle.errors import CommitConflictError, StorageError, UnflushedCommitE
 from chronicle.log.delta_log.files import (
     APPLICATION_ID,
     LOG_FOLDER,
+    check_place,
     commit_path,
     has_commit,
     table_exists,
@@ -64,6 +65,7 @@ def create_table(path: Path, schema: pa.Schema, properties: Mapping[str, str]) -
     """
     if table_exists(path):
         return False
+    check_place(path, is_new=True)
     try:
         path.mkdir(parents=True, exist_ok=True)
         deltalake.DeltaTable.create(

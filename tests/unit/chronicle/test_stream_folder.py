@@ -711,6 +711,29 @@ def test_damaged_files_inside_the_range_can_be_deleted(tmp_path: Path):
     assert [t for t, _ in seen_rows(stream)] == [*range(4), *range(8, 16)]
 
 
+@pytest.mark.parametrize("name", ["a%20b", "a\\b", "a\nb", "a#b", "a?b"])
+def test_a_folder_that_delta_takes_for_another_holds_no_new_stream(tmp_path: Path, name: str):
+    store = create_store(tmp_path / name / "store")
+    with pytest.raises(StorageError, match="rename the folder"):
+        store.create_stream("s", SCHEMA, StreamSettings("t"))
+    assert store.stream_names() == ()
+
+
+def test_a_stream_that_was_moved_into_such_a_folder_is_not_another(tmp_path: Path):
+    # Delta would open the second one by the name of the first.
+    for name in ("c", "a b"):
+        create_store(tmp_path / name).create_stream("s", SCHEMA, StreamSettings("t"))
+    (tmp_path / "c").rename(tmp_path / "a%20b")
+    with pytest.raises(StorageError, match="rename the folder"):
+        open_store(tmp_path / "a%20b").stream("s")
+
+
+def test_a_folder_may_have_a_percent_sign(tmp_path: Path):
+    store = create_store(tmp_path / "5% [a]")
+    store.create_stream("s", SCHEMA, StreamSettings("t"))
+    assert history(open_store(store.path).stream("s"))
+
+
 FORKED = """
 import os, sys
 import pyarrow as pa
