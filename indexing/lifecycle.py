@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,7 +33,7 @@ from chronicle.write.evolve import add_derived
 from indexing.attributes import columns_to_index, find_composite, names_attribute
 from indexing.compaction import merge_indexes
 from indexing.config import FILES_PER_COMMIT, TAIL_FILE_EVENTS
-from indexing.errors import UnknownIndexError
+from indexing.errors import IndexingError, UnknownIndexError
 from indexing.index import open_indexes
 from indexing.tables import (
     DROPPED_PREFIX,
@@ -156,6 +157,13 @@ def create_index(
     time, key = stream.settings.time, stream.settings.key
     writer = RunWriter(names, time, key=key, least_events=least_events)
     tables = writer.tables(stream.schema)
+    for attribute, table in zip(names, tables, strict=True):
+        # Those of before go on; the log of one has no history, without which nothing is vacuumed.
+        if re.search("[#?]", attribute) and not delta_log.table_exists(stream.path / table):
+            raise IndexingError(
+                f"attribute '{attribute}' cannot name an index folder, as it holds # or ?; rename "
+                "the column to index it"
+            )
     created = make_tables(stream, tables)
     add_metadata(stream.path, tables=list(tables))
     files = {file.name: file.n_events for file in stream.snapshot().files}

@@ -222,6 +222,17 @@ def test_what_cannot_be_indexed_is_refused_and_leaves_nothing(
     assert not (stream.path / "index").exists()
 
 
+@pytest.mark.parametrize("name", ["item#", "ok?"])
+def test_a_column_whose_folder_would_have_no_history_is_not_indexed(
+    tmp_path: Path, name: str
+) -> None:
+    schema = pa.schema([("t", pa.int64()), (name, pa.int64())])
+    stream = create_store(tmp_path / "store").create_stream("s", schema, StreamSettings("t"))
+    with pytest.raises(IndexingError, match="rename the column to index it"):
+        create_index(stream, [name])
+    assert list_indexes(stream.snapshot()) == []
+
+
 def test_each_data_file_is_read_once_with_the_columns_needed(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
