@@ -1,25 +1,36 @@
 """Packages that import a module when one of the names it has is asked for.
 
 Somebody who uses Chronicle should need one import, and a command no more modules than its work
-takes. The rooms are imported in one direction (``ARCHITECTURE.md``), and ``chronicle`` is the
-lowest: what it offers of the rooms above, by this and as types in ``chronicle/__init__.py``, is the
-one exception to that direction.
+takes. So a package's stub, ``__init__.pyi``, says which names it offers and of which modules: to
+type checkers and editors, and to this. The rooms are imported in one direction
+(``ARCHITECTURE.md``), and ``chronicle`` is the lowest: what it offers of the rooms above is the one
+exception to that direction.
 """
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 
-def offer(package: str, names: Mapping[str, tuple[str, ...]]) -> None:
-    """Let a package offer names of modules, which are imported when a name is asked for."""
+def offer(package: str) -> None:
+    """Let a package offer the names of its stub; modules are imported when one is asked for."""
     module = sys.modules[package]
-    homes = {name: home for home, offered in names.items() for name in offered}
+    assert module.__file__ is not None, "a package has a file"
+    stub = Path(module.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    homes = {
+        alias.name: str(node.module)
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     module.__dict__["_homes"] = homes
+    module.__dict__["__all__"] = list(homes)
     module.__class__ = _Package
 
 

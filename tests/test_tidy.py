@@ -142,14 +142,9 @@ def test_compiled_code_lives_in_kernels():
 
 def test_package_files_only_re_export():
     allowed = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.Expr)
-    # The types of what they offer.
-    lazy = ("chronicle/__init__.py", "indexing/__init__.py", "replay/__init__.py")
     offenders = []
     for path in (path for path in MODULES if path.name == "__init__.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            is_if = name_of(path) in lazy and isinstance(node, ast.If)
-            if is_if and ast.unparse(node.test) == "TYPE_CHECKING":
-                continue
             targets = [node.target] if isinstance(node, ast.AnnAssign) else []
             targets += node.targets if isinstance(node, ast.Assign) else []
             if not isinstance(node, allowed) or any(
