@@ -70,7 +70,10 @@ def find_words(changes: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, np.nd
 
     ``changes`` are as in ``number_keys``; entries behind the last cut are left out.
     """
-    places = np.union1d(changes[changes < cuts[-1]], cuts[:-1])
+    begins_word = np.zeros(cuts[-1], np.bool_)
+    begins_word[cuts[:-1]] = True
+    begins_word[changes[: np.searchsorted(changes, cuts[-1])]] = True
+    places = np.flatnonzero(begins_word)
     return places, np.searchsorted(places, cuts)
 
 
