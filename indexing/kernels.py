@@ -161,68 +161,6 @@ def _count_ones(word):  # type: ignore[no-untyped-def]
     return np.int64((bytes_ * np.uint64(0x0101_0101_0101_0101)) >> np.uint64(56))
 
 
-_DIGIT_BITS = 11
-"""Bits sorted at once: 2,048 counters stay in the processor's first cache."""
-
-
-@njit()
-def stable_order(numbers):  # type: ignore[no-untyped-def]
-    """Return the places of ``numbers`` (int64) in ascending order, equal ones as they came.
-
-    Notes
-    -----
-    Sorts by radix, least digit first, and leaves out digits that all numbers share.
-    """
-    n = len(numbers)
-    order = np.arange(n)
-    if n < 2:
-        return order
-    least = numbers.min()
-    left = np.empty(n, dtype=np.uint64)
-    for i in range(n):
-        left[i] = np.uint64(numbers[i] - least)
-    span = left.max()
-    other_left = np.empty(n, dtype=np.uint64)
-    other_order = np.empty(n, dtype=np.int64)
-    digit = np.uint64((1 << _DIGIT_BITS) - 1)
-    shift = np.uint64(0)
-    while shift < np.uint64(64) and span >> shift:
-        starts = np.zeros((1 << _DIGIT_BITS) + 1, dtype=np.int64)
-        for i in range(n):
-            starts[((left[i] >> shift) & digit) + np.uint64(1)] += 1
-        if starts.max() < n:
-            for d in range(1 << _DIGIT_BITS):
-                starts[d + 1] += starts[d]
-            for i in range(n):
-                d = (left[i] >> shift) & digit
-                at = starts[d]
-                starts[d] = at + 1
-                other_left[at] = left[i]
-                other_order[at] = order[i]
-            left, other_left = other_left, left
-            order, other_order = other_order, order
-        shift += np.uint64(_DIGIT_BITS)
-    return order
-
-
-@njit()
-def order_groups(order, position, cuts):  # type: ignore[no-untyped-def]
-    """Sort ``order``, in place, by position within each group ``cuts[g]:cuts[g + 1]``.
-
-    Parameters
-    ----------
-    order
-        int64 array of places in ``position``.
-    position
-        int64 array.
-    cuts
-        int64 array, ascending.
-    """
-    for g in range(len(cuts) - 1):
-        group = order[cuts[g] : cuts[g + 1]]
-        group[:] = group[stable_order(position[group])]
-
-
 # ---------------------------------------------------------------------------------------------
 # Lookups within some rows: masks, and the rows they leave
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -75,10 +76,7 @@ class Ranked:
 
     def order(self) -> np.ndarray:
         """Return the places of the entries in order of (key, position), an int64 array."""
-        from indexing.kernels import stable_order
-
-        order: np.ndarray = stable_order(self.position)
-        return np.asarray(order[stable_order(self.rank[order])])
+        return np.lexsort((self.position, self.rank))
 
     def last(self) -> tuple[int, int]:
         """Return (rank, position) of the entry that comes last."""
@@ -348,8 +346,6 @@ class _GroupWriter:
         self._file.close()
 
     def _write_groups(self, entries: Ranked, *, open_end: bool) -> None:
-        from indexing.kernels import order_groups
-
         order = entries.order()
         rank = entries.rank[order]
         changes = np.flatnonzero(rank[1:] != rank[:-1]) + 1
@@ -358,7 +354,9 @@ class _GroupWriter:
         numbers = number_keys(changes, order)
         places, word_cuts = find_words(changes, cuts)
         words = entries.key_words(rank[places])
-        order_groups(order, entries.position, cuts)
+        for first, end in pairwise(cuts.tolist()):
+            group = order[first:end]
+            group[:] = group[np.argsort(entries.position[group])]
         keys = code_keys(numbers[order[:n]], words, word_cuts, cuts)
         written = entries.take(order[:n])
         objects = None if written.objects is None else code_by_group(written.objects, cuts)

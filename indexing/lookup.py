@@ -269,13 +269,13 @@ def order(
     ValueError
         If a ``seq`` comes twice.
     """
-    from indexing.kernels import order_by_seq, stable_order
+    from indexing.kernels import order_by_seq
 
     seq_out, t_out = into
     held = cuts[1:] > cuts[:-1]
     first, last = int(seq[cuts[:-1][held]].min()), int(seq[cuts[1:][held] - 1].max())
     if last - first >= len(seq) * SCATTER_SPAN_MAX:
-        places = stable_order(seq)
+        places = np.argsort(seq)
         seq_out[:], t_out[:] = seq[places], t[places]
         n_different = 1 + np.count_nonzero(seq_out[1:] > seq_out[:-1])
     else:
