@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indexing.keys import Keys, to_comparable
-from indexing.objects import code_objects
+from indexing.objects import join_values
 
 _DENSE_MAX = 1 << 16
 _RADIX_RANGE = 1 << 16
+_INT64_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,48 +54,12 @@ def spread(codes: np.ndarray, word_cuts: np.ndarray, cuts: np.ndarray) -> np.nda
     return places
 
 
-def number_keys(changes: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return the number of each entry's key, counted from the least, as an int64 array.
-
-    ``order`` says which entry comes at each place in order of keys, ``changes`` at which of these
-    places, ascending, the key differs from the one before.
-    """
-    starts = np.zeros(len(order), np.int64)
-    starts[changes] = 1
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.cumsum(starts)
-    return numbers
-
-
-def find_words(changes: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places, in order of keys, that hold the words of groups, and the cuts of words.
-
-    ``changes`` are as in ``number_keys``; entries behind the last cut are left out.
-    """
-    begins_word = np.zeros(cuts[-1], np.bool_)
-    begins_word[cuts[:-1]] = True
-    begins_word[changes[: np.searchsorted(changes, cuts[-1])]] = True
-    places = np.flatnonzero(begins_word)
-    return places, np.searchsorted(places, cuts)
-
-
-def code_keys(
-    numbers: np.ndarray, words: pa.Array, word_cuts: np.ndarray, cuts: np.ndarray
-) -> GroupWords:
-    """Return keys, whose numbers follow each other in each group, as codes of its words."""
-    least = np.minimum.reduceat(numbers, cuts[:-1]) if len(numbers) else cuts[:-1]
-    codes = (numbers - np.repeat(least, np.diff(cuts))).astype(np.uint16)
-    return GroupWords(codes, words, word_cuts, cuts)
-
-
 def code_by_group(objects: pa.Array, cuts: np.ndarray) -> GroupWords:
-    """Return objects of entries in groups, nulls among them, as codes of each group's own words."""
-    if pa.types.is_dictionary(objects.type):
-        nulls = objects.indices.is_null().to_numpy(zero_copy_only=False)
-        places = objects.indices.fill_null(0).to_numpy()
-        encoded = code_objects(places, nulls, [objects.dictionary], is_unique=True)
-    else:
-        encoded = objects.dictionary_encode()
+    """Return objects of entries in groups, nulls among them, as codes of each group's own words.
+
+    Of a dictionary no word comes twice.
+    """
+    encoded = objects if pa.types.is_dictionary(objects.type) else objects.dictionary_encode()
     none = len(encoded.dictionary)
     places = encoded.indices.fill_null(none).to_numpy(zero_copy_only=False)
     codes = np.empty(len(places), np.uint16)
@@ -128,6 +94,90 @@ class Entries:
     """Values of the key column, if the stream has one."""
 
 
+@dataclass(frozen=True, slots=True)
+class LooseEntries:
+    """Entries in any order."""
+
+    keys: pa.Array
+    """int64, double or string; or strings as a dictionary array, whose words come once."""
+    t: np.ndarray
+    position: np.ndarray
+    objects: pa.Array | None
+    """int64 or string, null among them; or a dictionary array."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @classmethod
+    def concat(cls, parts: Sequence[LooseEntries]) -> LooseEntries:
+        """Return the entries of all parts, at least one."""
+        objects = [part.objects for part in parts if part.objects is not None]
+        return cls(
+            join_values([part.keys for part in parts]),
+            np.concatenate([part.t for part in parts]),
+            np.concatenate([part.position for part in parts]),
+            join_values(objects) if objects else None,
+        )
+
+    def plain(self) -> LooseEntries:
+        """Return the same entries, which hold no words of others."""
+        objects = None if self.objects is None else to_words(self.objects)
+        return replace(self, keys=to_words(self.keys), objects=objects)
+
+    def take(self, places: np.ndarray) -> LooseEntries:
+        """Return the entries at ``places``, in that order."""
+        at = pa.array(places)
+        objects = None if self.objects is None else self.objects.take(at)
+        return LooseEntries(self.keys.take(at), self.t[places], self.position[places], objects)
+
+    def grouped(
+        self, places: np.ndarray, ranks: np.ndarray, *, fence_entries: int, open_end: bool = False
+    ) -> tuple[Entries, np.ndarray]:
+        """Return entries as a run holds them, and the places of those that are left for later.
+
+        ``places`` say which entries, ``ranks`` of all of them are those of ``rank_keys``. With
+        ``open_end`` more will follow that come after these in order of (key, position).
+        """
+        # NumPy sorts 16-bit numbers by radix if told to be stable, six times as fast as wider ones,
+        # which it sorts faster if not: entries of a group are put in order of position anyway.
+        chosen = ranks[places]
+        by_key = np.argsort(chosen, kind="stable" if chosen.dtype == np.uint16 else None)
+        order, in_order = places[by_key], chosen[by_key]
+        changes = np.flatnonzero(in_order[1:] != in_order[:-1]) + 1
+        cuts = choose_cuts(changes, len(order), fence_entries=fence_entries, open_end=open_end)
+        n = int(cuts[-1])
+        inner = cuts[(cuts > 0) & (cuts < len(order))]
+        for rank in np.unique(in_order[inner[in_order[inner] == in_order[inner - 1]]]):
+            first, end = (np.searchsorted(in_order, rank, side=side) for side in ("left", "right"))
+            self._sort_by_position(order[first:end])
+        begins_word = np.zeros(n, np.bool_)
+        begins_word[cuts[:-1]] = True
+        begins_word[changes[: np.searchsorted(changes, n)]] = True
+        words = self.keys.take(pa.array(order[:n][begins_word]))
+        n_words = np.concatenate(([0], np.cumsum(begins_word)))
+        word_cuts = n_words[cuts]
+        codes = n_words[1:] - 1 - np.repeat(word_cuts[:-1], np.diff(cuts))
+        within = order[:n].copy()
+        for first, end in pairwise(cuts.tolist()):
+            codes[first:end] = codes[first:end][self._sort_by_position(within[first:end])]
+        keys = GroupWords(codes.astype(np.uint16), to_words(words), word_cuts, cuts)
+        objects = self.objects
+        if objects is not None:
+            objects = code_by_group(objects.take(pa.array(within)), cuts)
+        return Entries(keys, self.t[within], self.position[within], objects), order[n:]
+
+    def _sort_by_position(self, places: np.ndarray) -> np.ndarray:
+        """Put places of entries in order of position; return how they were taken."""
+        taken = np.argsort(self.position[places])
+        places[:] = places[taken]
+        return taken
+
+
+def to_words(values: pa.Array) -> pa.Array:
+    """Return values without a dictionary."""
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
 def sort_entries(
     keys: Keys, time: np.ndarray, *, fence_entries: int, objects: pa.Array | None = None
 ) -> Entries:
@@ -135,24 +185,10 @@ def sort_entries(
 
     ``time`` (int64) and ``objects`` are of every row of the file, ``keys`` of the usable ones.
     """
-    sortable = _ranks(keys.values)
-    # NumPy sorts 16-bit numbers by radix if told to be stable, six times as fast as wider ones.
-    order = np.argsort(sortable, kind="stable" if sortable.dtype == np.uint16 else None)
-    order = order.astype(np.int32)
-    in_order = sortable[order]
-    changes = np.flatnonzero(in_order[1:] != in_order[:-1]) + 1
-    cuts = choose_cuts(changes, len(order), fence_entries=fence_entries)
-    numbers = number_keys(changes, order)
-    places, word_cuts = find_words(changes, cuts)
-    words = keys.values.take(pa.array(order[places]))
-    _restore_row_order(order, in_order, changes, cuts)
-    rows = keys.rows[order]
-    return Entries(
-        keys=code_keys(numbers[order], words, word_cuts, cuts),
-        t=time[rows],
-        position=rows,
-        objects=None if objects is None else code_by_group(objects.take(pa.array(rows)), cuts),
-    )
+    of_rows = None if objects is None else objects.take(pa.array(keys.rows))
+    entries = LooseEntries(keys.values, time[keys.rows], keys.rows, of_rows)
+    every, ranks = np.arange(len(entries)), rank_keys(entries.keys)
+    return entries.grouped(every, ranks, fence_entries=fence_entries)[0]
 
 
 def choose_cuts(
@@ -176,35 +212,21 @@ def choose_cuts(
     return np.array(cuts, dtype=np.int64)
 
 
-def _ranks(values: pa.Array) -> np.ndarray:
+def rank_keys(keys: pa.Array) -> np.ndarray:
     """Return numbers that sort as the keys do, in 16 bits where their range allows it."""
-    if pa.types.is_string(values.type):
-        encoded = values.dictionary_encode()
+    if not pa.types.is_primitive(keys.type):
+        encoded = keys if pa.types.is_dictionary(keys.type) else keys.dictionary_encode()
         order = pc.sort_indices(encoded.dictionary).to_numpy()
         rank = np.empty(len(order), dtype=np.uint16 if len(order) <= _RADIX_RANGE else np.int64)
         rank[order] = np.arange(len(order))
         return np.asarray(rank[encoded.indices.to_numpy()])
-    numbers = to_comparable(values)
-    if len(numbers) == 0 or numbers.dtype != np.int64:
+    numbers = to_comparable(keys)
+    if numbers.dtype != np.int64:  # bits of doubles ascend as they do, those below zero turned over
+        bits = numbers.view(np.int64)
+        numbers = bits ^ ((bits >> 63) & np.int64(_INT64_MAX))
+    if len(numbers) == 0:
         return numbers
     least = int(numbers.min())
     if int(numbers.max()) - least >= _RADIX_RANGE:
         return numbers
     return (numbers - least).astype(np.uint16)
-
-
-def _restore_row_order(
-    order: np.ndarray, in_order: np.ndarray, changes: np.ndarray, cuts: np.ndarray
-) -> None:
-    """Sort by row, in place, first what a key split by a cut owns, then each group.
-
-    The sort before is not stable, because an unstable one is faster and groups are put in the
-    order of rows anyway.
-    """
-    borders = np.concatenate(([0], changes, [len(order)]))
-    inner = cuts[1:-1]
-    split = np.unique(np.searchsorted(borders, inner[in_order[inner] == in_order[inner - 1]]))
-    for i in split:
-        order[borders[i - 1] : borders[i]].sort()
-    for first, end in pairwise(cuts.tolist()):
-        order[first:end].sort()

@@ -11,8 +11,8 @@ import pyarrow as pa
 from chronicle.maintenance.finding import CheckedEvents
 from chronicle.time import to_int64
 from indexing.attributes import columns_to_index, keys_of, with_derived
+from indexing.entries import LooseEntries
 from indexing.objects import to_objects
-from indexing.run import GroupEntries
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _STEPS = (
@@ -39,13 +39,12 @@ class EntryFingerprint:
         self.total += other.total
 
 
-def fingerprint_entries(read: GroupEntries, ends: np.ndarray) -> EntryFingerprint:
+def fingerprint_entries(read: LooseEntries, ends: np.ndarray) -> EntryFingerprint:
     """Return the fingerprint of some entries of a run; covered files end at positions ``ends``."""
-    keys = _bits(read.numbers) if read.words is None else _hash_words(read.words)[read.numbers]
     file = np.searchsorted(ends, read.position, side="right")
     starts = np.concatenate(([0], ends[:-1])).astype(np.int64)
-    objects = None if read.objects is None else _hash_objects(read.objects)
-    hashes = _combine(keys, read.t, read.position - starts[file], objects)
+    objects = None if read.objects is None else _hash_values(read.objects)
+    hashes = _combine(_hash_values(read.keys), read.t, read.position - starts[file], objects)
     found = EntryFingerprint.none(len(ends))
     np.add.at(found.total, file, hashes)
     found.n_entries += np.bincount(file, minlength=len(ends))
@@ -65,13 +64,8 @@ def fingerprint_file(
     t = to_int64(table.column(time), name=time).to_numpy()
     objects = None
     if with_objects and key:
-        objects = _hash_objects(to_objects(table.column(key), key).take(pa.array(keys.rows)))
-    if pa.types.is_string(keys.values.type):
-        encoded = keys.values.dictionary_encode()
-        hashed = _hash_words(encoded.dictionary)[encoded.indices.to_numpy()]
-    else:
-        hashed = _bits(keys.values.to_numpy(zero_copy_only=False))
-    hashes = _combine(hashed, np.asarray(t)[keys.rows], keys.rows, objects)
+        objects = _hash_values(to_objects(table.column(key), key).take(pa.array(keys.rows)))
+    hashes = _combine(_hash_values(keys.values), np.asarray(t)[keys.rows], keys.rows, objects)
     return len(hashes), int(hashes.sum(dtype=np.uint64))
 
 
@@ -94,19 +88,21 @@ def _bits(numbers: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(numbers).view(np.uint64)
 
 
+def _hash_values(values: pa.Array) -> np.ndarray:
+    """Return a hash of each value, null being one of them."""
+    if not values.null_count and pa.types.is_primitive(values.type):
+        return _bits(values.to_numpy())
+    encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    words = encoded.dictionary
+    is_text = pa.types.is_string(words.type)
+    hashed = _hash_words(words) if is_text else _bits(words.to_numpy(zero_copy_only=False))
+    codes = encoded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+    return np.asarray(np.append(hashed, _GOLDEN)[codes])
+
+
 def _hash_words(words: pa.StringArray) -> np.ndarray:
     digests = b"".join(
         hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         for word in words.to_pylist()
     )
     return np.frombuffer(digests, np.uint64)
-
-
-def _hash_objects(objects: pa.Array) -> np.ndarray:
-    """Return a hash of each object, null being one of them."""
-    encoded = objects if pa.types.is_dictionary(objects.type) else objects.dictionary_encode()
-    words = encoded.dictionary
-    is_text = pa.types.is_string(words.type)
-    hashed = _hash_words(words) if is_text else _bits(words.to_numpy(zero_copy_only=False))
-    codes = encoded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
-    return np.asarray(np.append(hashed, _GOLDEN)[codes])

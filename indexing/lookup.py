@@ -16,7 +16,7 @@ from indexing.fences import Selection
 from indexing.key_range import Bounds
 from indexing.keys import KeyKind
 from indexing.masked_lookup import MaskedEntries, RowMask, no_entries
-from indexing.objects import join_objects, to_codes
+from indexing.objects import join_values, to_codes
 from indexing.run import Run
 from indexing.scratch import Room, Scratch
 
@@ -191,7 +191,7 @@ def look_up(readings: Sequence[Reading], object_kind: KeyKind | None) -> Lookup:
     objects = object_kind and to_codes(pa.array([], object_kind.arrow_type))
     held = [part.objects for part in taken if part.n]
     if objects is not None and held:
-        objects = held[0] if len(held) == 1 else join_objects(held)
+        objects = held[0] if len(held) == 1 else join_values(held)
     seq, t = room.filled()
     cuts = np.cumsum([0, *(part.n for part in taken)])
     if not ascend(seq, cuts):
@@ -225,7 +225,7 @@ def look_up_within(
         return replace(no_entries(objects), n_entries_read=n_read, n_bytes_read=n_bytes)
     seq = np.concatenate([part.seq for part in held])
     t = np.concatenate([part.t for part in held if part.t is not None]) if with_times else None
-    objects = to_codes(join_objects([part.objects for part in held])) if with_objects else None
+    objects = to_codes(join_values([part.objects for part in held])) if with_objects else None
     firsts = np.cumsum([0, *(len(part.seq) for part in held)])
     cuts = np.concatenate([part.cuts + first for part, first in zip(held, firsts, strict=False)])
     if not ascend(seq, cuts):

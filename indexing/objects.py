@@ -12,6 +12,8 @@ from chronicle.type_names import sql_type
 from indexing.errors import IndexingError
 from indexing.keys import KeyKind, as_int64, key_kind, to_plain
 
+_NO_WORDS = pa.nulls(0, pa.dictionary(pa.int32(), pa.string()))
+
 
 def object_kind(data_type: pa.DataType, column: str) -> KeyKind:
     """Return how the values of a key column are held: as integers or strings.
@@ -45,44 +47,22 @@ def from_objects(objects: pa.Array, data_type: pa.DataType) -> pa.Array:
     return objects.cast(data_type)
 
 
-def join_objects(parts: Sequence[pa.Array], *, is_unique: bool = True) -> pa.Array:
-    """Return the objects of all parts, at least one, with one dictionary if they have any.
+def join_values(parts: Sequence[pa.Array]) -> pa.Array:
+    """Return the values of all parts, at least one: of strings a dictionary array.
 
-    Parts are of one type but that strings may have a dictionary or none. With ``is_unique`` no
-    string comes twice in the dictionary.
+    Parts are of one type but that strings may have a dictionary or none. No string comes twice in
+    the dictionary, unless it does in that of an only part.
     """
-    if len(parts) == 1 or not any(pa.types.is_dictionary(part.type) for part in parts):
-        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-    coded = [to_codes(part) for part in parts]
-    firsts = np.cumsum([0, *(len(part.dictionary) for part in coded)])
-    codes = [
-        part.indices.fill_null(0).to_numpy() + first
-        for part, first in zip(coded, firsts.tolist(), strict=False)
-    ]
-    nulls = np.concatenate(
-        [part.indices.is_null().to_numpy(zero_copy_only=False) for part in coded]
-    )
-    words = [part.dictionary for part in coded]
-    return code_objects(np.concatenate(codes), nulls, words, is_unique=is_unique)
+    return pa.concat_arrays([to_codes(part) for part in parts])
 
 
-def code_objects(
-    codes: np.ndarray, nulls: np.ndarray, words: Sequence[pa.StringArray], *, is_unique: bool
-) -> pa.DictionaryArray:
-    """Return strings as a dictionary array.
+def code_words(codes: np.ndarray, nulls: np.ndarray, words: pa.StringArray) -> pa.DictionaryArray:
+    """Return strings as a dictionary array, in which no string comes twice.
 
-    ``codes`` (int64, without meaning where ``nulls``) are places in the arrays of ``words`` one
-    after the other, which may hold a string more than once; with ``is_unique`` the dictionary does
-    not.
+    ``codes`` (int64, without meaning where ``nulls``) are places in ``words``, where one may.
     """
-    dictionary = pa.concat_arrays([pa.array([], pa.string()), *words])
-    if is_unique:
-        encoded = dictionary.dictionary_encode()
-        dictionary = encoded.dictionary
-        if len(dictionary):
-            codes = encoded.indices.to_numpy()[np.where(nulls, 0, codes)]
-    indices = pa.array(codes.astype(np.int32, copy=False), mask=nulls if nulls.any() else None)
-    return pa.DictionaryArray.from_arrays(indices, dictionary)
+    indices = pa.array(codes.astype(np.int32), mask=nulls if nulls.any() else None)
+    return pa.concat_arrays([_NO_WORDS, pa.DictionaryArray.from_arrays(indices, words)])
 
 
 def to_codes(objects: pa.Array) -> pa.Array:

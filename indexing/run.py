@@ -18,13 +18,13 @@ import pyarrow as pa
 from chronicle.tree.column_file import ColumnFile, open_columns, stretches_of
 from indexing.config import MERGE_GROUPS
 from indexing.cover import Segments
-from indexing.entries import Entries, spread
+from indexing.entries import Entries, LooseEntries, spread
 from indexing.errors import CorruptRunError
 from indexing.fences import Fences, Selection
 from indexing.key_range import Bounds
 from indexing.keys import KeyKind, to_comparable
 from indexing.masked_lookup import MaskedEntries, RowMask
-from indexing.objects import code_objects
+from indexing.objects import code_words
 from indexing.run_format import FILE_KIND, GROUP_ENTRIES_MAX, NUMBERS, CoveredFile, RunHead
 from indexing.scratch import Room, Scratch
 
@@ -71,25 +71,6 @@ class Found:
     thread reads the next run."""
     objects: pa.Array | None = None
     """Their objects, if asked for: int64 or dictionary array."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupEntries:
-    """Entries of some groups, one group after the other."""
-
-    numbers: np.ndarray
-    """int64 or float64: keys; of strings, codes."""
-    words: pa.StringArray | None
-    """The strings codes stand for, in no order, some perhaps twice; None for other keys."""
-    t: np.ndarray
-    position: np.ndarray
-    objects: pa.Array | None
-    """If the run has any: int64 or dictionary array, which may hold a string more than once."""
-
-    @property
-    def keys(self) -> np.ndarray:
-        """The keys: int64, float64 or object (str) array."""
-        return self.numbers if self.words is None else to_comparable(self.words)[self.numbers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,19 +228,17 @@ class Run:
         n_bytes = n_bytes if self.path is not _MEMORY else 0
         return MaskedEntries(seq, t, cuts, some.n_entries, n_bytes, objects)
 
-    def read(self, groups: np.ndarray) -> GroupEntries:
-        """Return the entries of ``groups`` (ascending) with their keys."""
+    def read(self, groups: np.ndarray) -> LooseEntries:
+        """Return the entries of ``groups`` (ascending), one group after the other."""
         with self.stated():
             every = _Part.of(self, groups)
             rows, steps = _read(self, (every, "position"), (every, "t"))
             position, t = np.empty((2, every.n_entries), dtype=np.int64)
             _place(self, every, rows, 0, position)
             _time(self, every, steps, t)
-            numbers, words = _read_keys(self, every)
-            objects = None
-            if self.object_kind is not None:
-                objects = _read_objects(self, every, is_unique=False)
-        return GroupEntries(numbers, words, t, position, objects)
+            keys = _read_keys(self, every)
+            objects = None if self.object_kind is None else _read_objects(self, every)
+        return LooseEntries(keys, t, position, objects)
 
     def check(self) -> None:
         """Read all entries, some groups at a time."""
@@ -402,8 +381,8 @@ def _admit(run: Run, part: _Part, codes: np.ndarray, bounds: Bounds) -> np.ndarr
     return admitted
 
 
-def _read_keys(run: Run, part: _Part) -> tuple[np.ndarray, pa.StringArray | None]:
-    """Return the keys of all entries: numbers, or codes and the strings they stand for.
+def _read_keys(run: Run, part: _Part) -> pa.Array:
+    """Return the keys of all entries; of strings a dictionary array.
 
     Raises `ValueError` if keys lie outside their group's fence, or those of a group do not ascend.
     """
@@ -418,14 +397,15 @@ def _read_keys(run: Run, part: _Part) -> tuple[np.ndarray, pa.StringArray | None
     if not rises.all() or not inside.all():
         raise ValueError("keys of its groups are not in order")
     places = spread(codes, word_cuts, part.cuts)
-    return (places, words) if run.kind is KeyKind.STRING else (values[places], None)
+    if run.kind is KeyKind.STRING:
+        return code_words(places, np.zeros(len(places), np.bool_), words)
+    return pa.array(values[places])
 
 
-def _read_objects(run: Run, part: _Part, *, is_unique: bool = True) -> pa.Array:
+def _read_objects(run: Run, part: _Part) -> pa.Array:
     """Return the objects of all entries; of strings a dictionary array.
 
-    The dictionary may hold a string more than once if ``is_unique`` is not set. Raises `ValueError`
-    if an entry has an object that its group does not have.
+    Raises `ValueError` if an entry has an object that its group does not have.
     """
     kind = run.object_kind
     assert kind is not None, "asked of runs with objects only"
@@ -436,7 +416,7 @@ def _read_objects(run: Run, part: _Part, *, is_unique: bool = True) -> pa.Array:
     nulls = codes == 0
     places = spread(codes, word_cuts, part.cuts) - 1
     if kind is KeyKind.STRING:
-        return code_objects(places, nulls, [words], is_unique=is_unique)
+        return code_words(places, nulls, words)
     values = np.append(to_comparable(words), 0)  # what the place -1 finds
     places[nulls] = -1
     return pa.array(values[places], mask=nulls if nulls.any() else None)

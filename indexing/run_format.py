@@ -204,19 +204,15 @@ class RunFileWriter:
         self._columns.add("key_words", "u4")
         self._columns.add("count", "u4")
 
-    def append(
-        self, keys: GroupWords, t: np.ndarray, position: np.ndarray, objects: GroupWords | None
-    ) -> None:
-        """Append groups of entries, the words of each group's keys ascending.
-
-        ``position`` counts rows over the files the run covers.
-        """
+    def append(self, entries: Entries) -> None:
+        """Append groups of entries; positions count rows over the files the run covers."""
+        keys, objects = entries.keys, entries.objects
         counts = np.diff(keys.cuts)
         assert not len(counts) or counts.max() <= GROUP_ENTRIES_MAX, "a code has two bytes"
         columns = self._columns
         columns.append("key", keys.codes)
-        columns.append("t", self._head.scale.to_steps(t))
-        columns.append("position", position)
+        columns.append("t", self._head.scale.to_steps(entries.t))
+        columns.append("position", entries.position)
         columns.append("count", counts)
         self._append_words("key_word", keys)
         if objects is not None:
@@ -257,7 +253,7 @@ class RunFileWriter:
 def write_entries(path: Path, entries: Entries, head: RunHead) -> int:
     """Write a run of one data file and return its size; on failure nothing is left behind."""
     with closing(RunFileWriter(path, head)) as writer:
-        writer.append(entries.keys, entries.t, entries.position, entries.objects)
+        writer.append(entries)
         return writer.finish()
 
 

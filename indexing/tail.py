@@ -24,7 +24,7 @@ from indexing.key_range import Bounds
 from indexing.keys import KeyKind, Keys
 from indexing.lookup import PlacedRun, Reading, Taken
 from indexing.masked_lookup import MaskedEntries, RowMask
-from indexing.objects import join_objects, to_codes, to_objects
+from indexing.objects import join_values, to_codes, to_objects
 from indexing.run import Run
 from indexing.run_format import CoveredFile, RunHead, TimeScale
 from indexing.scratch import Room
@@ -140,7 +140,7 @@ class _Scan:
             n_bytes += part.size_bytes
             if part.objects is not None:
                 objects.append(to_codes(part.objects.take(pa.array(rows))))
-        found = join_objects(objects) if objects else None
+        found = join_values(objects) if objects else None
         return Taken(len(room) - n_before, n_entries, n_bytes, found)
 
     def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> MaskedEntries:

@@ -13,7 +13,7 @@ from chronicle import Snapshot
 from chronicle.compile_time import clock
 from indexing.lookup import Lookup
 from indexing.masked_lookup import MaskedEntries, RowMask
-from indexing.objects import join_objects
+from indexing.objects import join_values
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.key_numbers import number_keys
 from replay.engines.scan import blocks_of
@@ -123,7 +123,7 @@ class Lookups:
             places.append(missing[found])
             missing = missing[~found]
         assert not len(missing)
-        keys = join_objects(parts).take(pa.array(np.argsort(np.concatenate(places))))
+        keys = join_values(parts).take(pa.array(np.argsort(np.concatenate(places))))
         return self._statistics.key, keys
 
 

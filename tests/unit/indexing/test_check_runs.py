@@ -20,7 +20,7 @@ from chronicle.maintenance.repair import repair_stream
 from chronicle.store import Stream
 from indexing import KeyRange, KeyRanges, RunWriter, open_indexes
 from indexing.check import COVER, COVERED, ENTRIES, WHOLE, check_runs
-from indexing.entries import GroupWords
+from indexing.entries import Entries, GroupWords
 from indexing.kway_merge import merge_runs
 from indexing.run import open_run
 from indexing.run_format import RunFileWriter
@@ -223,7 +223,7 @@ def test_fences_and_order_that_a_run_does_not_keep_are_found(
         words, cuts = sorted(rows), np.array([0, 2])
         codes = np.array([words.index(row) for row in rows], np.uint16)
         keys = GroupWords(codes, pa.array(words), cuts, cuts)
-        writer.append(keys, np.array([0, 1]), np.array(rows), None)
+        writer.append(Entries(keys, np.array([0, 1]), np.array(rows)))
         writer._low[-1], writer._high[-1] = low, high
     writer.finish()
     _list_run(stream, name, path.stat().st_size, 4)
