@@ -67,6 +67,11 @@ class Segments:
         return len(self.ends) == 1 and bool(self.live[0])
 
     @property
+    def shift(self) -> int:
+        """What is added to positions when they are read; where it is 0, `place` does the rest."""
+        return int(self.shifts[0]) if self.is_one else 0
+
+    @property
     def first_seq(self) -> int:
         """Return the least sequence number of any live segment."""
         starts = np.concatenate(([0], self.ends[:-1])) + self.shifts

@@ -26,6 +26,11 @@ class Selection:
     rim: np.ndarray
     """Whether the group may hold keys outside the ranges too."""
 
+    @property
+    def at_rim(self) -> np.ndarray:
+        """The groups that may."""
+        return np.asarray(self.groups[self.rim])
+
 
 @dataclass(frozen=True)  # without slots, to keep what follows from the fields
 class Fences:

@@ -20,9 +20,10 @@ from indexing.errors import CorruptRunError, IndexingError, UnknownIndexError
 from indexing.fences import expect_entries
 from indexing.key_range import KeyRanges
 from indexing.keys import KeyKind
-from indexing.lookup import Lookup, PlacedRun, look_up, look_up_within
-from indexing.masked_lookup import MaskedEntries, RowMask
+from indexing.lookup import Lookup, look_up
 from indexing.objects import object_kind
+from indexing.placed_run import PlacedRun
+from indexing.row_mask import RowMask
 from indexing.run import Run, open_run
 from indexing.tables import INDEX_FOLDER, index_folders, indexed_attributes, is_of_one_file
 from indexing.tail import TailFile, clear_memtables
@@ -65,15 +66,13 @@ _MENDED = ", 'chronicle repair' writes them anew"
 _ANSWER_BYTES = 1000  # about what ranges and bookkeeping of a kept answer take
 
 
-def _held_bytes(*arrays: np.ndarray) -> int:
-    """Return what arrays keep in memory: all of those they are views of, each counted once."""
-    wholes = (a.base if isinstance(a.base, np.ndarray) else a for a in arrays)
-    return sum({id(whole): int(whole.nbytes) for whole in wholes}.values())
-
-
 def _answer_bytes(found: Lookup) -> int:
+    """Return what an answer keeps in memory, of arrays that it has views of all."""
+    columns = [column for column in (found.seq, found.t) if column is not None]
+    wholes = (c.base if isinstance(c.base, np.ndarray) else c for c in columns)
+    held = sum({id(whole): int(whole.nbytes) for whole in wholes}.values())
     objects = 0 if found.objects is None else int(found.objects.get_total_buffer_size())
-    return _held_bytes(found.seq, found.t) + objects + _ANSWER_BYTES
+    return held + objects + _ANSWER_BYTES
 
 
 # Runs and listings are immutable once committed and cost a file system call to recognise, so a
@@ -243,6 +242,9 @@ class Index:
             except CorruptRunError as error:
                 self._distrust(error)
                 continue
+            for column in (fresh.seq, fresh.t):
+                if column is not None:
+                    column.setflags(write=False)
             _answers.put(key, replace(fresh, n_bytes_read=0))
             return fresh
         return kept
@@ -254,7 +256,7 @@ class Index:
         *,
         with_objects: bool = False,
         with_times: bool = True,
-    ) -> MaskedEntries:
+    ) -> Lookup:
         """Return the events with keys in ``ranges`` that a mask of rows leaves, in stream order.
 
         Groups that have none are not decoded where that can be told. An answer of
@@ -276,17 +278,14 @@ class Index:
         """
         whole = _answers.find((self._identity, ranges, with_objects, ()))
         if whole is not None:
-            found = MaskedEntries(
-                whole.seq, whole.t, np.array([0, len(whole.seq)]), 0, 0, whole.objects
-            )
-            return found.where(rows)
+            return replace(whole, n_entries_read=0).where(rows)
         bounds = self._keys.candidates(ranges)
         while True:
             placement = self._placed(with_objects=with_objects)
             spans = placement.part_of_span[rows.touch(placement.spans)]
             readings = [placement.parts[place].seek(bounds) for place in np.unique(spans).tolist()]
             try:
-                return look_up_within(readings, rows, placement.object_kind, with_times=with_times)
+                return look_up(readings, placement.object_kind, rows=rows, with_times=with_times)
             except CorruptRunError as error:
                 self._distrust(error)
 

@@ -1,24 +1,19 @@
-"""What a lookup returns, and how the entries of runs become one list in order of ``seq``."""
+"""What a lookup finds, and how the entries of several parts become one list in order of ``seq``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from indexing.config import SCATTER_SPAN_MAX
-from indexing.cover import Segments
-from indexing.fences import Selection
-from indexing.key_range import Bounds
 from indexing.keys import KeyKind
-from indexing.masked_lookup import MaskedEntries, RowMask, no_entries
 from indexing.objects import join_values, to_codes
-from indexing.run import Run
-from indexing.scratch import Room, Scratch
+from indexing.row_mask import RowMask
+from indexing.scratch import Scratch
 
 _counters = Scratch()
 
@@ -30,209 +25,105 @@ class Lookup:
     Attributes
     ----------
     seq
-        int64 array, ascending, no number twice.
+        int64 array, no number twice; of an answer ascending.
     t
-        int64 array: the events' times in the stream's unit.
+        int64 array: the events' times in the stream's unit; None where they were not asked for.
     n_entries_read
-        Entries decoded to find them, those of the tail's events included.
+        Entries decoded to find them, those of the tail's events included, and those of groups that
+        were left out not.
     n_bytes_read
         Bytes read from run files, and from data files for the tail; 0 where the answer was kept.
     objects
         The events' values of the key column, aligned with ``seq``, if they were asked for: int64,
         or strings in a dictionary array; null where the column is.
+    cuts
+        int64 array: ``seq`` ascends in each piece ``cuts[i]:cuts[i + 1]``; an answer is one.
     """
 
     seq: np.ndarray
-    t: np.ndarray
-    n_entries_read: int
-    n_bytes_read: int
-    objects: pa.Array | None = None
-
-
-@dataclass(frozen=True)  # without slots, to keep what follows from the fields
-class PlacedRun:
-    """A run as one snapshot sees it."""
-
-    run: Run
-    segments: Segments
-    """Where its positions lie in the stream, and which entries are taken from it."""
-    n_dead: int = 0
-
-    @cached_property
-    def n_live(self) -> int:
-        """Entries taken from the run."""
-        return sum(covered.n_entries for covered in self.run.cover) - self.n_dead
-
-    @property
-    def spans(self) -> np.ndarray:
-        """Sequence numbers its entries can have: int64, shape (n, 2), half-open."""
-        return self.segments.spans
-
-    def seek(self, bounds: Bounds) -> RunReading:
-        """Return what is to be read of the run for ``bounds``; reads nothing yet."""
-        return RunReading(self, bounds, self.run.fences.select(bounds))
-
-    def count(self, bounds: Bounds) -> tuple[int, int]:
-        """Return the least and the most entries the run can hold of ``bounds``."""
-        least, most = self.run.fences.count_between(bounds)
-        return max(0, least - self.n_dead), min(most, self.n_live)
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What one part of an index added to an answer, in order of ``seq``."""
-
-    n: int
+    t: np.ndarray | None
     n_entries_read: int
     n_bytes_read: int
     objects: pa.Array | None
+    cuts: np.ndarray
+
+    @classmethod
+    def nothing(cls, objects: pa.Array | None = None) -> Lookup:
+        """Return no event, found without reading any entry."""
+        none = np.empty(0, np.int64)
+        return cls(none, none, 0, 0, objects, np.zeros(1, np.int64))
+
+    @classmethod
+    def concat(cls, parts: Sequence[Lookup]) -> Lookup:
+        """Return what all parts found, at least one, each with events or all without."""
+        if len(parts) == 1:
+            return parts[0]
+        times = [part.t for part in parts if part.t is not None]
+        objects = [part.objects for part in parts if part.objects is not None]
+        firsts = np.cumsum([0, *(len(part.seq) for part in parts)])
+        return cls(
+            np.concatenate([part.seq for part in parts]),
+            np.concatenate(times) if times else None,
+            sum(part.n_entries_read for part in parts),
+            sum(part.n_bytes_read for part in parts),
+            join_values(objects) if objects else None,
+            np.concatenate([part.cuts + first for part, first in zip(parts, firsts, strict=False)]),
+        )
+
+    def take(self, kept: np.ndarray) -> Lookup:
+        """Return those of the events that are kept, a bool array."""
+        return replace(
+            self,
+            seq=self.seq[kept],
+            t=None if self.t is None else self.t[kept],
+            objects=None if self.objects is None else self.objects.filter(pa.array(kept)),
+            cuts=np.concatenate(([0], np.cumsum(kept)))[self.cuts],
+        )
+
+    def where(self, rows: RowMask) -> Lookup:
+        """Return the events that a mask of rows leaves."""
+        return self.take(rows.contains(self.seq))
+
+    def in_order(self) -> Lookup:
+        """Return the events in order of ``seq``; `ValueError` if one comes twice."""
+        seq, t, objects = self.seq, self.t, self.objects
+        if not ascend(seq, self.cuts):
+            into = np.empty_like(seq), np.empty_like(seq)
+            objects = order(seq, seq if t is None else t, self.cuts, objects, into)
+            seq, t = into[0], None if t is None else into[1]
+        return replace(self, seq=seq, t=t, objects=objects, cuts=np.array([0, len(seq)]))
 
 
 class Reading(Protocol):
     """What is to be read of one part of an index."""
 
-    @property
-    def n_most(self) -> int:
-        """Entries it adds at most."""
-        ...
-
-    def read(self, room: Room, *, with_objects: bool = False) -> Taken:
-        """Add the entries found to ``room``, which has place for all, in order of ``seq``."""
-        ...
-
-    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> MaskedEntries:
-        """Return the entries found that a mask of rows leaves."""
+    def read(self, rows: RowMask | None, *, with_times: bool, with_objects: bool) -> Lookup:
+        """Return the events found, of those that a mask of rows leaves, in order of ``seq``."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RunReading:
-    """What is to be read of a placed run: groups that may hold keys of ``bounds``."""
-
-    placed: PlacedRun
-    bounds: Bounds
-    selection: Selection
-
-    @property
-    def n_most(self) -> int:
-        """Entries of the groups."""
-        return int(self.placed.run.fences.count[self.selection.groups].sum())
-
-    def read(self, room: Room, *, with_objects: bool = False) -> Taken:
-        """Add what the run holds of ``bounds``; raises what reading the run raises."""
-        run, segments = self.placed.run, self.placed.segments
-        if not len(self.selection.groups):
-            return Taken(0, 0, 0, None)
-        is_one = segments.is_one
-        found = run.find(
-            self.selection,
-            self.bounds,
-            shift=int(segments.shifts[0]) if is_one else 0,
-            room=room,
-            with_objects=with_objects,
-        )
-        seq, t, cuts, objects = found.position, found.t, found.cuts, found.objects
-        is_placed = found.is_placed
-        if not is_one:
-            segments.place(seq)
-            live = seq >= 0
-            if not live.all():
-                cuts = np.concatenate(([0], np.cumsum(live)))[cuts]
-                seq, t, is_placed = seq[live], t[live], False
-                objects = None if objects is None else objects.filter(pa.array(live))
-            if not segments.ascends:
-                cuts = np.arange(len(seq) + 1)
-        if not ascend(seq, cuts):
-            if is_placed:  # where they go in order
-                seq, t = seq.copy(), t.copy()
-            with run.stated():
-                objects = order(seq, t, cuts, objects, room.free(len(seq)))
-            room.keep(len(seq))
-        elif is_placed:
-            room.keep(len(seq))
-        else:
-            room.put(seq, t)
-        objects = None if objects is None else to_codes(objects)
-        return Taken(len(seq), found.n_entries_read, found.n_bytes_read, objects)
-
-    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> MaskedEntries:
-        """Return what the run holds of ``bounds`` and of ``rows``; raises as :meth:`read`."""
-        placed = self.placed
-        if not len(self.selection.groups):
-            return no_entries()
-        found = placed.run.find_within(
-            self.selection,
-            self.bounds,
-            placed.segments,
-            rows,
-            with_times=with_times,
-            with_objects=with_objects,
-        )
-        if not placed.segments.ascends:
-            found = replace(found, cuts=np.arange(len(found.seq) + 1))
-        if ascend(found.seq, found.cuts):
-            return found
-        seq, t = np.empty((2, len(found.seq)), np.int64)
-        with placed.run.stated():
-            objects = order(
-                found.seq, seq if found.t is None else found.t, found.cuts, found.objects, (seq, t)
-            )
-        cuts = np.array([0, len(seq)])
-        return replace(found, seq=seq, t=None if found.t is None else t, cuts=cuts, objects=objects)
-
-
-def look_up(readings: Sequence[Reading], object_kind: KeyKind | None) -> Lookup:
-    """Read all parts of an answer, no event of which is in two; raises what reading them raises.
-
-    The arrays returned cannot be written to and lie in one piece of memory.
-    """
-    room = Room(sum(reading.n_most for reading in readings))
-    taken = [reading.read(room, with_objects=object_kind is not None) for reading in readings]
-    objects = object_kind and to_codes(pa.array([], object_kind.arrow_type))
-    held = [part.objects for part in taken if part.n]
-    if objects is not None and held:
-        objects = held[0] if len(held) == 1 else join_values(held)
-    seq, t = room.filled()
-    cuts = np.cumsum([0, *(part.n for part in taken)])
-    if not ascend(seq, cuts):
-        in_order = Room(len(room))
-        objects = order(seq, t, cuts, objects, in_order.free(len(room)))
-        in_order.keep(len(room))
-        seq, t = in_order.filled()
-    seq.flags.writeable = t.flags.writeable = False
-    n_entries_read = sum(part.n_entries_read for part in taken)
-    return Lookup(seq, t, n_entries_read, sum(part.n_bytes_read for part in taken), objects)
-
-
-def look_up_within(
+def look_up(
     readings: Sequence[Reading],
-    rows: RowMask,
     object_kind: KeyKind | None,
     *,
-    with_times: bool,
-) -> MaskedEntries:
-    """Read of all parts of an answer what a mask of rows leaves, in order of ``seq``."""
+    rows: RowMask | None = None,
+    with_times: bool = True,
+) -> Lookup:
+    """Read all parts of an answer, no event of which is in two; raises what reading them raises.
+
+    Of what a mask of rows leaves out nothing is returned, and as little as can be is read.
+    """
     with_objects = object_kind is not None
     parts = [
-        reading.read_within(rows, with_times=with_times, with_objects=with_objects)
-        for reading in readings
+        reading.read(rows, with_times=with_times, with_objects=with_objects) for reading in readings
     ]
-    n_read = sum(part.n_entries_read for part in parts)
-    n_bytes = sum(part.n_bytes_read for part in parts)
-    held = [part for part in parts if len(part.seq)]
-    if not held:
-        objects = object_kind and to_codes(pa.array([], object_kind.arrow_type))
-        return replace(no_entries(objects), n_entries_read=n_read, n_bytes_read=n_bytes)
-    seq = np.concatenate([part.seq for part in held])
-    t = np.concatenate([part.t for part in held if part.t is not None]) if with_times else None
-    objects = to_codes(join_values([part.objects for part in held])) if with_objects else None
-    firsts = np.cumsum([0, *(len(part.seq) for part in held)])
-    cuts = np.concatenate([part.cuts + first for part, first in zip(held, firsts, strict=False)])
-    if not ascend(seq, cuts):
-        into = np.empty_like(seq), np.empty_like(seq)
-        objects = order(seq, seq if t is None else t, cuts, objects, into)
-        seq, t = into[0], None if t is None else into[1]
-    return MaskedEntries(seq, t, np.array([0, len(seq)]), n_read, n_bytes, objects)
+    none = object_kind and to_codes(pa.nulls(0, object_kind.arrow_type))
+    held = [part for part in parts if len(part.seq)] or [Lookup.nothing(none)]
+    return replace(
+        Lookup.concat(held).in_order(),
+        n_entries_read=sum(part.n_entries_read for part in parts),
+        n_bytes_read=sum(part.n_bytes_read for part in parts),
+    )
 
 
 def ascend(seq: np.ndarray, cuts: np.ndarray) -> bool:

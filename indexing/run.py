@@ -23,10 +23,11 @@ from indexing.errors import CorruptRunError
 from indexing.fences import Fences, Selection
 from indexing.key_range import Bounds
 from indexing.keys import KeyKind, to_comparable
-from indexing.masked_lookup import MaskedEntries, RowMask
+from indexing.lookup import Lookup
 from indexing.objects import code_words
+from indexing.row_mask import RowMask
 from indexing.run_format import FILE_KIND, GROUP_ENTRIES_MAX, NUMBERS, CoveredFile, RunHead
-from indexing.scratch import Room, Scratch
+from indexing.scratch import Scratch
 
 # What is read and decoded at once never outlives the lookup, so the next may overwrite it.
 _raw, _decoded, _places = Scratch(), Scratch(), Scratch()
@@ -54,23 +55,6 @@ class _MemoryColumns:
 
     def read_strings(self, name: str, start: int, stop: int) -> pa.StringArray:
         return self.strings[name].slice(start, stop - start)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Entries of a run with keys in some ranges, without their keys."""
-
-    position: np.ndarray
-    t: np.ndarray
-    cuts: np.ndarray
-    """Positions ascend in each piece ``cuts[i]:cuts[i + 1]``."""
-    n_entries_read: int
-    n_bytes_read: int
-    is_placed: bool
-    """Whether position and t lie where the room given is free; else they are overwritten when the
-    thread reads the next run."""
-    objects: pa.Array | None = None
-    """Their objects, if asked for: int64 or dictionary array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,38 +131,32 @@ class Run:
         return strings + 300 * (1 + len(fences)) + 200 * len(self.cover)
 
     def find(
-        self,
-        selection: Selection,
-        bounds: Bounds,
-        *,
-        shift: int,
-        room: Room,
-        with_objects: bool = False,
-    ) -> Found:
+        self, selection: Selection, bounds: Bounds, segments: Segments, *, with_objects: bool
+    ) -> Lookup:
         """Return the entries of the selected groups, at least one, with keys in ``bounds``.
 
-        ``shift`` is added to every position. ``room`` has place for all entries of the groups; what
-        may be final is written to where it is free, and is not yet kept.
+        ``segments`` say where the run's positions lie in the stream.
         """
-        groups, rim = selection.groups, selection.rim
-        fences, first, last = self.fences, groups[0], groups[-1]
-        # Entries of one key ascend from group to group. Others interleave, so what they are
-        # decoded to is copied on anyway.
-        ascends = bool(first == last or bounds.is_one_key or fences.low[first] == fences.high[last])
         with self.stated():
-            every, some = _Part.of(self, groups), _Part.of(self, groups[rim])
+            every, some = (_Part.of(self, g) for g in (selection.groups, selection.at_rim))
             rows, steps, codes = _read(self, (every, "position"), (every, "t"), (some, "key"))
-            n = every.n_entries
-            position, t = room.free(n) if ascends else _decoded.borrow_two(n)
-            kept = rim, _admit(self, some, codes, bounds)
-            cuts = _place(self, every, rows, shift, position, kept)
+            seq, t = np.empty((2, every.n_entries), np.int64)
+            kept = selection.rim, _admit(self, some, codes, bounds)
+            cuts = _place(self, every, rows, segments.shift, seq, kept)
             _time(self, every, steps, t, kept)
             objects = _read_objects(self, every) if with_objects else None
         if objects is not None and len(some.groups):
             objects = objects.filter(pa.array(_spread_kept(every, *kept)))
-        end = int(cuts[-1])
+        seq, t = seq[: cuts[-1]], t[: cuts[-1]]
+        if 2 * len(seq) < every.n_entries:  # else memory of all would be kept with them
+            seq, t = seq.copy(), t.copy()
         n_bytes = rows.nbytes + steps.nbytes + codes.nbytes if self.path is not _MEMORY else 0
-        return Found(position[:end], t[:end], cuts, n, n_bytes, ascends, objects)
+        found = Lookup(seq, t, every.n_entries, n_bytes, objects, cuts)
+        if segments.is_one:
+            return found
+        segments.place(seq)
+        live = seq >= 0
+        return found if live.all() else found.take(live)
 
     def find_within(
         self,
@@ -189,7 +167,7 @@ class Run:
         *,
         with_times: bool,
         with_objects: bool,
-    ) -> MaskedEntries:
+    ) -> Lookup:
         """Return the entries of the selected groups with keys in ``bounds`` that ``rows`` leaves.
 
         Times, keys and objects are read of groups alone that have rows of interest. ``segments``
@@ -199,8 +177,8 @@ class Run:
             every = _Part.of(self, selection.groups)
             [rows_read] = _read(self, (every, "position"))
             n_bytes = rows_read.nbytes
-            seq = _decoded.borrow_two(every.n_entries)[0]
-            _place(self, every, rows_read, int(segments.shifts[0]) if segments.is_one else 0, seq)
+            seq = _decoded.borrow(8 * every.n_entries).view(np.int64)
+            _place(self, every, rows_read, segments.shift, seq)
             if not segments.is_one:
                 segments.place(seq)
             places = rows.places_of(seq, _places.borrow(8 * (len(seq) + 1)).view(np.int64))
@@ -226,7 +204,7 @@ class Run:
                 t = times[at]
             objects = _read_objects(self, some).take(pa.array(at)) if with_objects else None
         n_bytes = n_bytes if self.path is not _MEMORY else 0
-        return MaskedEntries(seq, t, cuts, some.n_entries, n_bytes, objects)
+        return Lookup(seq, t, some.n_entries, n_bytes, objects, cuts)
 
     def read(self, groups: np.ndarray) -> LooseEntries:
         """Return the entries of ``groups`` (ascending), one group after the other."""

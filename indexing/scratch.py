@@ -1,4 +1,4 @@
-"""Memory of lookups: what a thread uses again and again, and what an answer is written to."""
+"""Memory of lookups that a thread uses again and again."""
 
 from __future__ import annotations
 
@@ -26,46 +26,3 @@ class Scratch(threading.local):
             room = min(SCRATCH_BYTES, n_bytes + n_bytes // 2)
             self._buffer = np.empty(room, dtype=np.uint8)
         return self._buffer[:n_bytes]
-
-    def borrow_two(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return two int64 arrays of length ``n``, in one buffer."""
-        both = self.borrow(16 * n).view(np.int64)
-        return both[:n], both[n:]
-
-
-class Room:
-    """Memory for the entries of one answer, ``n_most`` of them, which its parts fill in turn.
-
-    One piece for all of them: what is touched only once costs most, and large pieces least, as the
-    system gives them out in large pages. What is never filled takes no memory.
-    """
-
-    def __init__(self, n_most: int) -> None:
-        self._both = np.empty((2, n_most), dtype=np.int64)
-        self._n = 0
-
-    def __len__(self) -> int:
-        return self._n
-
-    def free(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return where sequence numbers and times of the next ``n`` entries go."""
-        seq, t = self._both[:, self._n : self._n + n]
-        return seq, t
-
-    def keep(self, n: int) -> None:
-        """Take what was written to the first ``n`` of the free places."""
-        self._n += n
-
-    def put(self, seq: np.ndarray, t: np.ndarray) -> None:
-        """Append entries."""
-        seq_out, t_out = self.free(len(seq))
-        seq_out[:], t_out[:] = seq, t
-        self.keep(len(seq))
-
-    def filled(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return sequence numbers and times of all entries, in memory mostly filled."""
-        kept = self._both[:, : self._n]
-        if 2 * kept.nbytes < self._both.nbytes:
-            kept = kept.copy()
-        seq, t = kept
-        return seq, t

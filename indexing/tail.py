@@ -22,12 +22,12 @@ from indexing.cover import Segments
 from indexing.entries import sort_entries
 from indexing.key_range import Bounds
 from indexing.keys import KeyKind, Keys
-from indexing.lookup import PlacedRun, Reading, Taken
-from indexing.masked_lookup import MaskedEntries, RowMask
-from indexing.objects import join_values, to_codes, to_objects
+from indexing.lookup import Lookup, Reading
+from indexing.objects import to_codes, to_objects
+from indexing.placed_run import PlacedRun
+from indexing.row_mask import RowMask
 from indexing.run import Run
 from indexing.run_format import CoveredFile, RunHead, TimeScale
-from indexing.scratch import Room
 
 # Names of data files are unique for ever, so an entry is never wrong, only dropped when memory
 # runs short; a snapshot cannot hold it, since the next snapshot needs it too.
@@ -66,8 +66,7 @@ class TailFile:
         if not self._is_small():
             return 0, self.file.n_events
         # Entries in memory are as cheap to count as to bound.
-        reading = self._memtable().seek(bounds)
-        n = reading.read(Room(reading.n_most)).n
+        n = len(self.seek(bounds).read(None, with_times=False, with_objects=False).seq)
         return n, n
 
     def _is_small(self) -> bool:
@@ -124,36 +123,18 @@ class _Scan:
     file: TailFile
     bounds: Bounds
 
-    @property
-    def n_most(self) -> int:
-        """Events of the file."""
-        return self.file.file.n_events
-
-    def read(self, room: Room, *, with_objects: bool = False) -> Taken:
-        """Add the file's events with keys in ``bounds``, from its blocks."""
-        n_before, n_entries, n_bytes = len(room), 0, 0
-        objects = []
-        for part in self.file.scan(with_objects=with_objects):
-            rows = part.keys.rows[self.bounds.contains(part.keys.values)]
-            room.put(part.first_seq + rows, part.t[rows])
-            n_entries += len(part.t)
-            n_bytes += part.size_bytes
-            if part.objects is not None:
-                objects.append(to_codes(part.objects.take(pa.array(rows))))
-        found = join_values(objects) if objects else None
-        return Taken(len(room) - n_before, n_entries, n_bytes, found)
-
-    def read_within(self, rows: RowMask, *, with_times: bool, with_objects: bool) -> MaskedEntries:
+    def read(self, rows: RowMask | None, *, with_times: bool, with_objects: bool) -> Lookup:
         """Return the file's events with keys in ``bounds`` that a mask of rows leaves."""
-        room = Room(self.n_most)
-        taken = self.read(room, with_objects=with_objects)
-        seq, t = room.filled()
-        cuts = np.array([0, len(seq)])
-        times = t if with_times else None
-        every = MaskedEntries(
-            seq, times, cuts, taken.n_entries_read, taken.n_bytes_read, taken.objects
-        )
-        return every.where(rows)
+        parts = []
+        for part in self.file.scan(with_objects=with_objects):
+            kept = part.keys.rows[self.bounds.contains(part.keys.values)]
+            times = part.t[kept] if with_times else None
+            objects = None if part.objects is None else to_codes(part.objects.take(pa.array(kept)))
+            cuts = np.array([0, len(kept)])
+            seq = part.first_seq + kept
+            parts.append(Lookup(seq, times, len(part.t), part.size_bytes, objects, cuts))
+        found = Lookup.concat(parts)
+        return found if rows is None else found.where(rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from chronicle import Store, StreamSettings
 from costmodel.parameters import CostParameters
-from indexing import RunWriter, masked_lookup, tail
+from indexing import RunWriter, row_mask, tail
 from replay.engines.statistics import SnapshotStatistics
 from replay.errors import SkipError
 from replay.language import bind, parse_query
@@ -123,7 +123,7 @@ def every_lookup_within_rows(candidates_max: float | None) -> Iterator[None]:
         patch.setattr(steps, "EXPLORE_SHARE", math.inf)
         patch.setattr(steps, "EXPLORE_UNKNOWN", math.inf)
         patch.setattr(steps, "is_bearable", lambda *seconds: True)
-        patch.setattr(masked_lookup, "ROW_MASK_BITS_MAX", 4)
+        patch.setattr(row_mask, "ROW_MASK_BITS_MAX", 4)
         patch.setattr(tail, "FENCE_ENTRIES", 3)
         patch.setitem(RunWriter.__init__.__kwdefaults__, "fence_entries", 3)
         yield

@@ -12,8 +12,8 @@ import pyarrow as pa
 from chronicle import Snapshot
 from chronicle.compile_time import clock
 from indexing.lookup import Lookup
-from indexing.masked_lookup import MaskedEntries, RowMask
 from indexing.objects import join_values
+from indexing.row_mask import RowMask
 from replay.engines.execution_stats import ExecutionStats
 from replay.engines.key_numbers import number_keys
 from replay.engines.scan import blocks_of
@@ -39,7 +39,7 @@ class Lookups:
 
     def __init__(self, plan: Plan, statistics: SnapshotStatistics) -> None:
         self._statistics = statistics
-        self._found: dict[IndexLookup, Lookup | MaskedEntries] = {}
+        self._found: dict[IndexLookup, Lookup] = {}
         self._within = statistics.leaves.base[plan.stretches]
         if plan.is_of_symbols:
             self._with_keys = (
@@ -68,7 +68,6 @@ class Lookups:
         check_limits()
         attribute, ranges = lookup
         index = self._statistics.indexes.index(attribute)
-        entries: Lookup | MaskedEntries
         if rows is None:
             entries = index.lookup(ranges, with_objects=self._with_keys, within=self._within)
         else:

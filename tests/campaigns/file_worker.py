@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from indexing.row_mask import RowMask
 
 import indexing
 import replay
@@ -27,7 +28,6 @@ from chronicle.maintenance.finding import Severity
 from chronicle.store import Store
 from chronicle.tree.column_file import VERSION, open_columns
 from indexing import KeyRange, KeyRanges, check_runs, open_indexes
-from indexing.masked_lookup import RowMask
 from replay.query import clear_caches
 
 MEMORY_MAX = 4 << 30

@@ -16,10 +16,10 @@ from indexing.entries import sort_entries
 from indexing.kernels import admit, decode, order_by_seq
 from indexing.key_range import KeyRange, KeyRanges, to_bounds
 from indexing.keys import KeyKind, to_keys
-from indexing.lookup import PlacedRun, ascend, look_up, order
+from indexing.lookup import ascend, look_up, order
+from indexing.placed_run import PlacedRun
 from indexing.run import Run
 from indexing.run_format import CoveredFile, RunHead, TimeScale
-from indexing.scratch import Room
 
 FILES = "abcdef"
 
@@ -143,15 +143,6 @@ def test_pieces_ascend_if_all_of_them_in_a_row_do(numbers: list[list[int]]) -> N
     flat = [number for piece in pieces for number in piece]
     cuts = np.cumsum([0, *map(len, pieces)])
     assert ascend(np.array(flat, dtype=np.int64), cuts) == (flat == sorted(set(flat)))
-
-
-@pytest.mark.parametrize(("n", "n_held"), [(4, 4), (5, 10), (10, 10), (0, 0)])
-def test_room_much_too_large_is_not_held_on_to(n: int, n_held: int) -> None:
-    room = Room(10)
-    room.put(np.arange(n), np.arange(n))
-    whole = room.filled()[0].base
-    assert whole is not None
-    assert whole.nbytes == 16 * n_held
 
 
 @settings(deadline=None)

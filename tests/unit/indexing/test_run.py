@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from chronicle.tree import column_file
 from chronicle.tree.column_file import open_columns
 from indexing.config import FENCE_KEY_CHARS
+from indexing.cover import Segments
 from indexing.entries import sort_entries
 from indexing.errors import CorruptRunError, IndexingError
 from indexing.fences import Selection
@@ -25,7 +26,6 @@ from indexing.keys import KeyKind, key_kind, to_keys
 from indexing.kway_merge import merge_runs
 from indexing.run import Run, open_run
 from indexing.run_format import CoveredFile, RunHead, TimeScale, cut_above, cut_below, write_entries
-from indexing.scratch import Room
 from indexing.writer import RunWriter
 from tests.unit.indexing.doubles import (
     Piece,
@@ -87,7 +87,9 @@ def test_run_holds_plain_columns(tmp_path: Path) -> None:
 def test_keys_are_read_of_groups_at_the_rim_alone(tmp_path: Path, rim: list[bool]) -> None:
     run = write(tmp_path / "run.parquet", pa.array([5, 3, None, 3, 9, 7]), fence_entries=2)
     bounds = to_bounds(KeyRanges.of([KeyRange(3, 5)]), KeyKind.INTEGER)
-    found = run.find(Selection(np.arange(3), np.array(rim)), bounds, shift=7, room=Room(5))
+    segments = Segments.of(run.cover, {"f.parquet": 7})
+    selection = Selection(np.arange(3), np.array(rim))
+    found = run.find(selection, bounds, segments, with_objects=False)
     # Four bytes each for time and position of five entries, two for a key.
     assert found.n_bytes_read == 8 * 5 + 2 * 2 * sum(rim)
 

@@ -10,14 +10,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from indexing.row_mask import RowMask
 
-from indexing import masked_lookup
+from indexing import row_mask
 from indexing.attributes import KeySpace
 from indexing.cover import Segments
 from indexing.index import RunTable
 from indexing.key_range import Bounds, KeyRange, KeyRanges
-from indexing.lookup import PlacedRun, look_up_within
-from indexing.masked_lookup import RowMask
+from indexing.lookup import look_up
+from indexing.placed_run import PlacedRun
 from indexing.run import Run, open_run
 from tests.oracles.index import matching_rows
 from tests.unit.indexing.doubles import (
@@ -85,7 +86,7 @@ def test_mask_has_every_row_and_of_long_streams_few_besides(
 ) -> None:
     rows, spans, inside = data.draw(wanted(n))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(masked_lookup, "ROW_MASK_BITS_MAX", n_bits)
+        patch.setattr(row_mask, "ROW_MASK_BITS_MAX", n_bits)
         mask = RowMask.of(n, rows=rows, spans=spans)
         held = set(np.flatnonzero(mask.contains(np.arange(n))).tolist())
         step = 1 << mask.shift
@@ -162,10 +163,10 @@ def test_entries_of_files_that_changed_places_come_in_order_of_the_stream(tmp_pa
     segments = Segments(np.array([10, 20]), np.array([10, -10]), np.array([True, True]))
     mask = RowMask.of(20, spans=(np.array([2]), np.array([20])))
     reading = PlacedRun(run, segments).seek(bounds)
-    kept = reading.read_within(mask, with_times=True, with_objects=False)
+    kept = reading.read(mask, with_times=True, with_objects=False)
     assert kept.seq.tolist() == sorted(kept.seq.tolist())
     # Rows 1, 3, … of the first file are at 11, 13, …, rows 11, 13, … of the second at 1, 3, ….
-    found = look_up_within([reading], mask, None, with_times=True)
+    found = look_up([reading], None, rows=mask)
     assert found.seq.tolist() == list(range(3, 20, 2))
     assert found.t is not None
     assert found.t.tolist() == [13, 15, 17, 19, 1, 3, 5, 7, 9]

@@ -1,4 +1,4 @@
-"""Rows a lookup is asked about: a bit map over the stream, and what entries it leaves."""
+"""Rows a lookup is asked about, as a bit map over the stream."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from indexing.config import ROW_MASK_BITS_MAX
 from indexing.scratch import Scratch
@@ -83,47 +82,3 @@ class RowMask:
         bit = np.maximum(seq, 0) >> self.shift
         words = self.marks[bit >> 6] >> (bit & 63).astype(np.uint64)
         return np.asarray((words & np.uint64(1)).astype(np.bool_) & (seq >= 0))
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedEntries:
-    """Entries that a mask leaves.
-
-    Attributes
-    ----------
-    seq
-        int64 array, no number twice.
-    t
-        int64 array: times; None where they were not asked for.
-    cuts
-        int64 array: ``seq`` ascends in each piece ``cuts[i]:cuts[i + 1]``.
-    n_entries_read, n_bytes_read
-        What it took to find them; entries of groups that were left out do not count.
-    objects
-        Their objects, if asked for: int64, string or dictionary array.
-    """
-
-    seq: np.ndarray
-    t: np.ndarray | None
-    cuts: np.ndarray
-    n_entries_read: int
-    n_bytes_read: int
-    objects: pa.Array | None = None
-
-    def where(self, rows: RowMask) -> MaskedEntries:
-        """Return those that another mask leaves too."""
-        kept = rows.contains(self.seq)
-        return MaskedEntries(
-            self.seq[kept],
-            None if self.t is None else self.t[kept],
-            np.concatenate(([0], np.cumsum(kept)))[self.cuts],
-            self.n_entries_read,
-            self.n_bytes_read,
-            None if self.objects is None else self.objects.filter(pa.array(kept)),
-        )
-
-
-def no_entries(objects: pa.Array | None = None) -> MaskedEntries:
-    """Return no entry, found without reading any."""
-    none = np.empty(0, dtype=np.int64)
-    return MaskedEntries(none, none, np.zeros(1, dtype=np.int64), 0, 0, objects)
