@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle.disk_errors import reason_of, unread_remedy
-from chronicle.log.delta_log.files import torn_files, torn_remedy
+from chronicle.log.delta_log.files import list_log, torn_files, torn_remedy
 from chronicle.log.delta_log.reading import to_marks, why_foreign
 
 _LOG = "_delta_log"
 _HINT = "_last_checkpoint"
 """File of a log that says where to begin reading. A log is whole without it."""
-
-_COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\..+)?\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +49,7 @@ class LogAudit:
 
 def audit_log(table: Path) -> LogAudit:
     """Read every commit and checkpoint of a table. Without a log everything is missing."""
-    commits, checkpoints = _list_log(table / _LOG)
+    commits, checkpoints = list_log(table)
     faults: list[LogFault] = list(_gaps(table / _LOG, sorted(commits), sorted(checkpoints)))
     known: set[str] = set()
     identity: str | None = None
@@ -101,19 +97,7 @@ def stale_hint(table: Path) -> Path | None:
         if isinstance(error, FileNotFoundError) or unread_remedy(error) is not None:
             return None  # what was not handed out is not known to be stale
         return path
-    _, checkpoints = _list_log(table / _LOG)
-    return None if named in checkpoints else path
-
-
-def _list_log(log: Path) -> tuple[dict[int, Path], dict[int, list[Path]]]:
-    commits: dict[int, Path] = {}
-    checkpoints: dict[int, list[Path]] = {}
-    for path in sorted(log.iterdir()) if log.is_dir() else ():
-        if found := _COMMIT.fullmatch(path.name):
-            commits[int(found[1])] = path
-        elif found := _CHECKPOINT.fullmatch(path.name):
-            checkpoints.setdefault(int(found[1]), []).append(path)
-    return commits, checkpoints
+    return None if named in list_log(table).checkpoints else path
 
 
 def _gaps(log: Path, commits: list[int], checkpoints: list[int]) -> Iterator[LogFault]:

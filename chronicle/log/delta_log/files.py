@@ -6,6 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -93,6 +94,29 @@ def commit_path(path: Path, version: int) -> Path:
     return path / LOG_FOLDER / f"{version:020d}.json"
 
 
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\..+)?\.parquet")
+
+
+class LogFiles(NamedTuple):
+    """What lies in the folder of a log, by version, ascending; nothing where there is none."""
+
+    commits: dict[int, Path]
+    checkpoints: dict[int, list[Path]]
+
+
+def list_log(table: Path) -> LogFiles:
+    """Return the commits and checkpoints of a table; raises OSError if they cannot be listed."""
+    found = LogFiles({}, {})
+    log = table / LOG_FOLDER
+    for name in sorted(os.listdir(log)) if log.is_dir() else ():  # noqa: PTH208
+        if commit := _COMMIT.fullmatch(name):
+            found.commits[int(commit[1])] = log / name
+        elif checkpoint := _CHECKPOINT.fullmatch(name):
+            found.checkpoints.setdefault(int(checkpoint[1]), []).append(log / name)
+    return found
+
+
 # ---------------------------------------------------------------------------------------------
 # Files that a power failure cut: which ones nobody stands on, and moving them out
 
@@ -129,20 +153,15 @@ def torn_commit(table: Path) -> Path | None:
     acknowledged. The first commit counts only while the table has no data file: without it there
     is no table.
     """
-    log = table / LOG_FOLDER
-    named = [path for path in log.glob("[0-9]*.json") if path.stem.isdecimal()]
-    if not named:
-        return None
-    newest = max(named, key=lambda path: int(path.stem))
-    version = int(newest.stem)
-    checkpoints = (path.name.split(".")[0] for path in log.glob("[0-9]*.checkpoint*.parquet"))
-    if any(stem.isdecimal() and int(stem) >= version for stem in checkpoints):
+    commits, checkpoints = list_log(table)
+    version = max(commits, default=-1)
+    if version < 0 or max(checkpoints, default=-1) >= version:
         return None
     if version > 0 and not has_commit(table, version - 1):
         return None
     if version == 0 and any(table.glob("*.parquet")):
         return None
-    return newest if why_torn(newest) is not None else None
+    return commits[version] if why_torn(commits[version]) is not None else None
 
 
 def torn_checkpoints(table: Path) -> list[Path]:
@@ -150,12 +169,10 @@ def torn_checkpoints(table: Path) -> list[Path]:
 
     A checkpoint only sums up commits: without it they are read instead.
     """
-    log = table / LOG_FOLDER
     torn: list[Path] = []
     n_summed = 0  # commits before this version have a checkpoint that can be read
-    found = sorted(log.glob("[0-9]*.checkpoint*.parquet"))
-    for checkpoint in (path for path in found if path.name.split(".")[0].isdecimal()):
-        version = int(checkpoint.name.split(".")[0])
+    found = list_log(table).checkpoints
+    for version, checkpoint in ((v, path) for v, paths in found.items() for path in paths):
         try:
             pq.read_table(checkpoint)
         except (OSError, ValueError, pa.ArrowException) as error:

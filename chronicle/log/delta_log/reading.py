@@ -25,6 +25,7 @@ from chronicle.log.delta_log.files import (
     commit_path,
     commit_stamp,
     has_commit,
+    list_log,
     table_exists,
     torn_files,
     torn_remedy,
@@ -316,8 +317,7 @@ def first_line(error: BaseException) -> str:
 
 
 def _remedy(path: Path, version: int | None) -> str:
-    commits = (path / LOG_FOLDER).glob("[0-9]*.json")
-    first = min((int(file.stem) for file in commits if file.stem.isdecimal()), default=0)
+    first = min(list_log(path).commits, default=0)
     if version is not None and first > 0:
         return (
             f"older commits than {first} are gone: name a later version ('chronicle history' lists "
@@ -427,13 +427,11 @@ def check_commits(path: Path, version: int, *, identity: str, after: int) -> Com
     after ``after`` and after the checkpoint are read.
     """
     try:
-        names = os.listdir(path / LOG_FOLDER)  # noqa: PTH208
+        commits, checkpoints = list_log(path)
     except OSError as error:
-        raise unread(path / LOG_FOLDER, error) or StorageError(
-            f"no Delta table at '{path}' any more; was it dropped?"
-        ) from error
-    stems = [name.split(".checkpoint.") for name in names]
-    checkpoints = [int(stem[0]) for stem in stems if len(stem) == 2 and stem[0].isdigit()]
+        raise unread(path / LOG_FOLDER, error) or _gone(path) from error
+    if not commits:
+        raise _gone(path)
     begin = max((found for found in checkpoints if found <= version), default=-1)
     last = CommitMarks()
     # The newest is read in any case, for its rows and its stamp.
@@ -446,6 +444,10 @@ def check_commits(path: Path, version: int, *, identity: str, after: int) -> Com
                 "a copy"
             )
     return last
+
+
+def _gone(path: Path) -> StorageError:
+    return StorageError(f"no Delta table at '{path}' any more; was it dropped?")
 
 
 def own_marks(identity: str, counts: Sequence[int | None], n_added: int | None) -> dict[str, str]:
