@@ -41,38 +41,6 @@ from typing import ClassVar, Self
 from chronicle.disk_errors import is_exhausted, reason_of, unread_remedy
 from chronicle.words import number_of
 
-__all__ = [
-    "AdoptedStreamError",
-    "ChangedFileError",
-    "ChronicleError",
-    "CommitConflictError",
-    "CorruptBlockError",
-    "CorruptTreeError",
-    "EnvironmentFaultError",
-    "ExhaustedError",
-    "ForeignFileError",
-    "FormatVersionError",
-    "LateEventError",
-    "OlderFormatError",
-    "SchemaError",
-    "SourceError",
-    "StorageError",
-    "StoreExistsError",
-    "StoreNotFoundError",
-    "StreamExistsError",
-    "StreamNotFoundError",
-    "StreamReplacedError",
-    "UnflushedCommitError",
-    "UnreadFileError",
-    "UnusableFileError",
-    "VacuumedVersionError",
-    "VersionNotFoundError",
-    "did_you_mean",
-    "nearest",
-    "sentences_on",
-    "unread",
-]
-
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the nearest candidate, or an empty string."""

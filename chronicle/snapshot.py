@@ -7,7 +7,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -462,10 +461,7 @@ class Snapshot:
             return TimeSummary.concat([]), None
         summary = None
         if attribute is not None:
-            values: Any = events.column(attribute).slice(low, high - low)
-            if pa.types.is_dictionary(values.type):
-                values = values.cast(pa.string())
-            summary = summarise(values, [high - low])
+            summary = summarise(events.column(attribute).slice(low, high - low), [high - low])
         return summarise_times(times[low:high], [high - low]), summary
 
 

@@ -192,16 +192,16 @@ def sort_entries(
 
 
 def choose_cuts(
-    changes: np.ndarray, n: int, *, fence_entries: int, start: int = 0, open_end: bool = False
+    changes: np.ndarray, n: int, *, fence_entries: int, open_end: bool = False
 ) -> np.ndarray:
-    """Return where ``n`` entries sorted by key are cut into groups, from ``start`` on.
+    """Return where ``n`` entries sorted by key are cut into groups.
 
     A group ends where the key last changes in the second half of its room, so that a frequent key
     owns whole groups; where it does not change there the group is filled. The cuts end with ``n``
     unless ``open_end``: more entries will follow then, so the end of the last group is not known.
     ``changes`` are the places, ascending, whose key differs from that of the place before.
     """
-    cuts = [start]
+    cuts = [0]
     while cuts[-1] + fence_entries < n:
         end = cuts[-1] + fence_entries
         last = int(np.searchsorted(changes, end, side="right")) - 1

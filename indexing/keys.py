@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle.config import TIME_UNIT
+from chronicle.tree.summarise import to_plain
 from chronicle.type_names import sql_type
 from indexing.errors import IndexingError
 
@@ -106,17 +107,6 @@ def to_comparable(keys: pa.Array) -> np.ndarray:
     """Return keys as an array NumPy can compare and search: int64, float64 or object (str)."""
     values: np.ndarray = keys.to_numpy(zero_copy_only=False)
     return values
-
-
-def to_plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the values of a column in one array, without a dictionary."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if isinstance(column, pa.ChunkedArray):  # an older Arrow keeps the chunks of an empty column
-        column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
-    return column
 
 
 def as_int64(column: pa.Array) -> pa.Array:

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from chronicle.config import TIME_UNIT
+from chronicle.tree.summarise import to_plain
 from chronicle.type_names import sql_type
 from indexing.errors import IndexingError
-from indexing.keys import KeyKind, as_int64, key_kind, to_plain
+from indexing.keys import KeyKind, as_int64, key_kind
 
 _NO_WORDS = pa.nulls(0, pa.dictionary(pa.int32(), pa.string()))
 

@@ -205,8 +205,6 @@ class EventsChecker:
             held = self.reader.has_column(name, column)
             return f"it has no entries of '{column}'" if held else None
         values = self.reader.read(name, range(len(counts)), [column]).column(0)
-        if pa.types.is_dictionary(values.type):
-            values = values.cast(pa.string())
         expected = build_levels(summarise(values, counts), self.settings.fan_out)
         wrong = _different(found, expected)
         return f"'{column}': {wrong}" if wrong else None

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, did_you_mean
-from chronicle.tree.summarise import summarise
+from chronicle.tree.summarise import summarise, to_plain
 from chronicle.tree.summary import AttributeSummary, Ints, Kind, all_null, counted, kind_of
 
 KEYS_MAX = 64
@@ -157,8 +157,6 @@ def summarise_by_key(
     block = np.repeat(np.arange(n_blocks), block_counts)
     rows = np.bincount(codes * n_blocks + block, minlength=len(keys) * n_blocks)
     column = events.column(by_key.source).take(pa.array(np.argsort(codes, kind="stable")))
-    if pat.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     groups = np.flatnonzero(rows)
     found = summarise(column, rows[groups].tolist())
     values = tuple(
@@ -170,11 +168,7 @@ def summarise_by_key(
 
 def _encode(column: pa.ChunkedArray) -> tuple[Ints, tuple[Key, ...]]:
     """Return the number of each event's key, and the keys by number."""
-    if pat.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
+    encoded = to_plain(column).dictionary_encode(null_encoding="encode")
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes, tuple(encoded.dictionary.to_pylist())
 

@@ -13,7 +13,7 @@ import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, did_you_mean
 from chronicle.tree.by_key import ByKey, parse_by_key, summarise_by_key, to_entries
-from chronicle.tree.summarise import summarise
+from chronicle.tree.summarise import summarise, to_plain
 from chronicle.tree.summary import INT_MAX, AttributeSummary, Ints, Numbers, counted
 from chronicle.type_names import sql_type
 
@@ -165,14 +165,14 @@ def extend(events: pa.Table, attributes: Sequence[str], key: str | None) -> pa.T
     before = _event_before(events, key)
     for derived in missing:
         data_type = derived.data_type(events.schema)
-        column = _delta(_in_one_piece(events.column(derived.source)), before, data_type)
+        column = _delta(to_plain(events.column(derived.source)), before, data_type)
         events = events.append_column(derived.name, column)
     return events
 
 
 def split_open(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """Return the values that are known, null elsewhere, and which events are open. Pure."""
-    values = _in_one_piece(column)
+    values = to_plain(column)
     numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
     is_open = np.asarray(numbers == open_key(values.type))
     is_null = values.is_null().to_numpy(zero_copy_only=False)
@@ -194,20 +194,10 @@ def _event_before(events: pa.Table, key: str | None) -> Ints:
 
 def _object_codes(column: pa.ChunkedArray) -> npt.NDArray[np.integer]:
     """Return numbers that are equal where objects are."""
-    coded = _in_one_piece(column).dictionary_encode(null_encoding="encode")
+    coded = to_plain(column).dictionary_encode(null_encoding="encode")
     codes: npt.NDArray[np.integer] = coded.indices.to_numpy(zero_copy_only=False)
     # NumPy sorts 16 bits by radix, several times as fast.
     return codes.astype(np.uint16) if len(coded.dictionary) <= _SHORT_CODES else codes
-
-
-def _in_one_piece(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if pat.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if isinstance(column, pa.ChunkedArray):  # an older Arrow keeps the chunks of an empty column
-        column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
-    return column
 
 
 def _delta(column: pa.Array, before: Ints, data_type: pa.DataType) -> pa.Array:

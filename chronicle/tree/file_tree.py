@@ -6,8 +6,6 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
-
 from chronicle.errors import CorruptBlockError, CorruptTreeError
 from chronicle.log.adopted_file import is_adopted
 from chronicle.log.delta_log import LiveFile
@@ -235,7 +233,4 @@ class FileTree:
 
     def _summarise(self, name: str) -> AttributeSummary:
         counts = self._times[0].count.tolist()
-        column = self._reader.read(self.name, range(len(counts)), [name]).column(name)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(pa.string())
-        return summarise(column, counts)
+        return summarise(self._reader.read(self.name, range(len(counts)), [name]).column(0), counts)

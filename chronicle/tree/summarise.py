@@ -62,15 +62,18 @@ def summarise_times(times: Ints, block_counts: Sequence[int]) -> TimeSummary:
 def summarise(column: pa.Array | pa.ChunkedArray, block_counts: Sequence[int]) -> AttributeSummary:
     """Summarise one attribute over consecutive blocks.
 
-    ``column`` has the attribute of all events, in stream order, of a normalised type;
-    ``block_counts`` the events per block, each at least 1.
+    ``column`` has the attribute of all events, in stream order, of a normalised type or of a
+    dictionary of it; ``block_counts`` the events per block, each at least 1.
 
     Notes
     -----
     Sums of floats and second moments are pairs of doubles: `moment_rows`.
     """
+    if pat.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     kind = kind_of(column.type)
-    array = _in_one_piece(column, kind)
+    # Strings stay as they are, since one array holds 2 GiB.
+    array = column if kind in (Kind.STRING, Kind.OPAQUE) else to_plain(column)
     counts = np.asarray(block_counts, np.int64)
     valid = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
     nulls = _count_false(valid, counts)
@@ -90,13 +93,15 @@ def summarise(column: pa.Array | pa.ChunkedArray, block_counts: Sequence[int]) -
     return _with_moments(summary, values, present, counts) if kind.has_sum else summary
 
 
-def _in_one_piece(column: pa.Array | pa.ChunkedArray, kind: Kind) -> pa.Array | pa.ChunkedArray:
-    """Return numbers as one array; strings stay as they are, since one array holds 2 GiB."""
-    if isinstance(column, pa.Array):
-        return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return column if kind in (Kind.STRING, Kind.OPAQUE) else column.combine_chunks()
+def to_plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the values of a column in one array, without a dictionary."""
+    if pat.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # an older Arrow keeps the chunks of an empty column
+        column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+    return column
 
 
 def _to_numpy(array: pa.Array, kind: Kind) -> npt.NDArray[Any]:

@@ -247,7 +247,7 @@ class AsofJoin(StreamJoin):
         if low is None:
             return
         note_latest(right, self._seen, self._latest, low - self._bound[0])
-        latest = np.unique(self._latest[self._latest != NONE])
+        latest = np.sort(self._latest[self._latest != NONE])  # a row is that of one key
         if self._bound[1]:
             latest = latest[self._right.times[latest] > low - self._bound[1]]
         n_seen = int(self._seen[0])

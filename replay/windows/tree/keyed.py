@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from chronicle import Snapshot
 from chronicle.time import to_int64
 from chronicle.tree.by_key import KeySummaries, parse_by_key
+from chronicle.tree.summarise import to_plain
 from chronicle.tree.summary import AttributeBounds, Ints
 from chronicle.tree.tree_file import extremes_to_arrow
 from replay.engines.block_truth import NONE_PASS, classify_blocks
@@ -54,10 +55,8 @@ class KeyGroups:
 
     def numbers(self, table: pa.Table) -> Ints:
         """Return the position in ``keys`` of each row's key."""
-        column = table.column(self.column)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        return np.asarray(pc.index_in(column, value_set=self.keys).to_numpy(), np.int64)
+        numbers = pc.index_in(to_plain(table.column(self.column)), value_set=self.keys)
+        return np.asarray(numbers.to_numpy(zero_copy_only=False), np.int64)
 
 
 def why_no_groups(

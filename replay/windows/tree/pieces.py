@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from chronicle import Snapshot
 from chronicle.time import to_int64
+from chronicle.tree.summarise import to_plain
 from chronicle.tree.summary import AttributeSummary, Ints, Kind
 from replay.engines.block_truth import ALL_PASS, BlockClasses
 from replay.engines.scan import UNIT_EVENTS
@@ -219,6 +220,4 @@ def _values(column: pa.ChunkedArray, kind: Kind) -> Values:
         return Values(NO_INTS, column.is_valid().to_numpy())
     if kind is not Kind.STRING:
         return to_arrays(column)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string())
-    return Values(column.combine_chunks(), None)
+    return Values(to_plain(column), None)
