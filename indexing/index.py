@@ -238,7 +238,7 @@ class Index:
             parts = [placement.parts[place] for place in places]
             bounds = self._keys.candidates(ranges)
             try:
-                fresh = look_up([part.seek(bounds) for part in parts], placement.object_kind)
+                fresh = look_up(parts, bounds, placement.object_kind)
             except CorruptRunError as error:
                 self._distrust(error)
                 continue
@@ -283,9 +283,10 @@ class Index:
         while True:
             placement = self._placed(with_objects=with_objects)
             spans = placement.part_of_span[rows.touch(placement.spans)]
-            readings = [placement.parts[place].seek(bounds) for place in np.unique(spans).tolist()]
+            parts = [placement.parts[place] for place in np.unique(spans).tolist()]
+            kind = placement.object_kind
             try:
-                return look_up(readings, placement.object_kind, rows=rows, with_times=with_times)
+                return look_up(parts, bounds, kind, rows=rows, with_times=with_times)
             except CorruptRunError as error:
                 self._distrust(error)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from indexing.config import SCATTER_SPAN_MAX
+from indexing.key_range import Bounds
 from indexing.keys import KeyKind
 from indexing.objects import join_values, to_codes
 from indexing.row_mask import RowMask
@@ -94,28 +95,31 @@ class Lookup:
         return replace(self, seq=seq, t=t, objects=objects, cuts=np.array([0, len(seq)]))
 
 
-class Reading(Protocol):
-    """What is to be read of one part of an index."""
+class Part(Protocol):
+    """Where the entries of some data files come from."""
 
-    def read(self, rows: RowMask | None, *, with_times: bool, with_objects: bool) -> Lookup:
-        """Return the events found, of those that a mask of rows leaves, in order of ``seq``."""
+    def read(
+        self, bounds: Bounds, rows: RowMask | None, *, with_times: bool, with_objects: bool
+    ) -> Lookup:
+        """Return the events with keys in ``bounds`` that a mask of rows leaves, in their order."""
         ...
 
 
 def look_up(
-    readings: Sequence[Reading],
+    asked: Sequence[Part],
+    bounds: Bounds,
     object_kind: KeyKind | None,
     *,
     rows: RowMask | None = None,
     with_times: bool = True,
 ) -> Lookup:
-    """Read all parts of an answer, no event of which is in two; raises what reading them raises.
+    """Ask parts of an index, no event of which is in two; raises what reading them raises.
 
     Of what a mask of rows leaves out nothing is returned, and as little as can be is read.
     """
     with_objects = object_kind is not None
     parts = [
-        reading.read(rows, with_times=with_times, with_objects=with_objects) for reading in readings
+        part.read(bounds, rows, with_times=with_times, with_objects=with_objects) for part in asked
     ]
     none = object_kind and to_codes(pa.nulls(0, object_kind.arrow_type))
     held = [part for part in parts if len(part.seq)] or [Lookup.nothing(none)]

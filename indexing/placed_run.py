@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from indexing.cover import Segments
-from indexing.fences import Selection
 from indexing.key_range import Bounds
 from indexing.lookup import Lookup
 from indexing.row_mask import RowMask
@@ -34,35 +33,25 @@ class PlacedRun:
         """Sequence numbers its entries can have: int64, shape (n, 2), half-open."""
         return self.segments.spans
 
-    def seek(self, bounds: Bounds) -> RunReading:
-        """Return what is to be read of the run for ``bounds``; reads nothing yet."""
-        return RunReading(self, bounds, self.run.fences.select(bounds))
+    def read(
+        self, bounds: Bounds, rows: RowMask | None, *, with_times: bool, with_objects: bool
+    ) -> Lookup:
+        """Return what the run holds of ``bounds`` and ``rows``; raises what reading it raises."""
+        run, segments = self.run, self.segments
+        selection = run.fences.select(bounds)
+        if not len(selection.groups):
+            return Lookup.nothing()
+        asked = {"with_times": with_times, "with_objects": with_objects}
+        if rows is not None:
+            found = run.find_within(selection, bounds, segments, rows, **asked)
+        else:
+            found = run.find(selection, bounds, segments, with_objects=with_objects)
+        if not segments.ascends:
+            found = replace(found, cuts=np.arange(len(found.seq) + 1))
+        with run.stated():
+            return found.in_order()
 
     def count(self, bounds: Bounds) -> tuple[int, int]:
         """Return the least and the most entries the run can hold of ``bounds``."""
         least, most = self.run.fences.count_between(bounds)
         return max(0, least - self.n_dead), min(most, self.n_live)
-
-
-@dataclass(frozen=True, slots=True)
-class RunReading:
-    """What is to be read of a placed run: groups that may hold keys of ``bounds``."""
-
-    placed: PlacedRun
-    bounds: Bounds
-    selection: Selection
-
-    def read(self, rows: RowMask | None, *, with_times: bool, with_objects: bool) -> Lookup:
-        """Return what the run holds of ``bounds`` and ``rows``; raises what reading it raises."""
-        run, segments = self.placed.run, self.placed.segments
-        if not len(self.selection.groups):
-            return Lookup.nothing()
-        asked = {"with_times": with_times, "with_objects": with_objects}
-        if rows is not None:
-            found = run.find_within(self.selection, self.bounds, segments, rows, **asked)
-        else:
-            found = run.find(self.selection, self.bounds, segments, with_objects=with_objects)
-        if not segments.ascends:
-            found = replace(found, cuts=np.arange(len(found.seq) + 1))
-        with run.stated():
-            return found.in_order()

@@ -22,7 +22,7 @@ from indexing.cover import Segments
 from indexing.entries import sort_entries
 from indexing.key_range import Bounds
 from indexing.keys import KeyKind, Keys
-from indexing.lookup import Lookup, Reading
+from indexing.lookup import Lookup
 from indexing.objects import to_codes, to_objects
 from indexing.placed_run import PlacedRun
 from indexing.row_mask import RowMask
@@ -57,16 +57,30 @@ class TailFile:
         first = self._first_seq()
         return np.array([[first, first + self.file.n_events]], dtype=np.int64)
 
-    def seek(self, bounds: Bounds) -> Reading:
-        """Return what is to be read of the file for ``bounds``; builds a memtable it needs."""
-        return self._memtable().seek(bounds) if self._is_small() else _Scan(self, bounds)
+    def read(
+        self, bounds: Bounds, rows: RowMask | None, *, with_times: bool, with_objects: bool
+    ) -> Lookup:
+        """Return the file's events with keys in ``bounds`` that a mask of rows leaves."""
+        if self._is_small():
+            asked = {"with_times": with_times, "with_objects": with_objects}
+            return self._memtable().read(bounds, rows, **asked)
+        parts = []
+        for part in self.scan(with_objects=with_objects):
+            kept = part.keys.rows[bounds.contains(part.keys.values)]
+            times = part.t[kept] if with_times else None
+            objects = None if part.objects is None else to_codes(part.objects.take(pa.array(kept)))
+            cuts = np.array([0, len(kept)])
+            seq = part.first_seq + kept
+            parts.append(Lookup(seq, times, len(part.t), part.size_bytes, objects, cuts))
+        found = Lookup.concat(parts)
+        return found if rows is None else found.where(rows)
 
     def count(self, bounds: Bounds) -> tuple[int, int]:
         """Return the least and the most events of the file with keys in ``bounds``."""
         if not self._is_small():
             return 0, self.file.n_events
         # Entries in memory are as cheap to count as to bound.
-        n = len(self.seek(bounds).read(None, with_times=False, with_objects=False).seq)
+        n = len(self.read(bounds, None, with_times=False, with_objects=False).seq)
         return n, n
 
     def _is_small(self) -> bool:
@@ -114,27 +128,6 @@ class TailFile:
                 self.snapshot.block_bytes(blocks, columns),
             )
             start = end
-
-
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """What is to be read of a large file: all of it."""
-
-    file: TailFile
-    bounds: Bounds
-
-    def read(self, rows: RowMask | None, *, with_times: bool, with_objects: bool) -> Lookup:
-        """Return the file's events with keys in ``bounds`` that a mask of rows leaves."""
-        parts = []
-        for part in self.file.scan(with_objects=with_objects):
-            kept = part.keys.rows[self.bounds.contains(part.keys.values)]
-            times = part.t[kept] if with_times else None
-            objects = None if part.objects is None else to_codes(part.objects.take(pa.array(kept)))
-            cuts = np.array([0, len(kept)])
-            seq = part.first_seq + kept
-            parts.append(Lookup(seq, times, len(part.t), part.size_bytes, objects, cuts))
-        found = Lookup.concat(parts)
-        return found if rows is None else found.where(rows)
 
 
 @dataclass(frozen=True, slots=True)

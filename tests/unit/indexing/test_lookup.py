@@ -177,7 +177,7 @@ def test_runs_in_memory_are_read_in_order_wherever_their_files_lie(
             run = Run.in_memory(head, entries)
             runs.append(PlacedRun(run, Segments.of(cover, names)))
     bounds = to_bounds(KeyRanges.of([KeyRange(low, high)]), KeyKind.INTEGER)
-    found = look_up([run.seek(bounds) for run in runs], None)
+    found = look_up(runs, bounds, None)
     assert list(zip(found.seq.tolist(), found.t.tolist(), strict=True)) == sorted(expected)
 
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from indexing.row_mask import RowMask
 
 from indexing import row_mask
 from indexing.attributes import KeySpace
@@ -19,6 +18,7 @@ from indexing.index import RunTable
 from indexing.key_range import Bounds, KeyRange, KeyRanges
 from indexing.lookup import look_up
 from indexing.placed_run import PlacedRun
+from indexing.row_mask import RowMask
 from indexing.run import Run, open_run
 from tests.oracles.index import matching_rows
 from tests.unit.indexing.doubles import (
@@ -162,11 +162,11 @@ def test_entries_of_files_that_changed_places_come_in_order_of_the_stream(tmp_pa
     run, bounds = run_of_ones(tmp_path, 20)
     segments = Segments(np.array([10, 20]), np.array([10, -10]), np.array([True, True]))
     mask = RowMask.of(20, spans=(np.array([2]), np.array([20])))
-    reading = PlacedRun(run, segments).seek(bounds)
-    kept = reading.read(mask, with_times=True, with_objects=False)
+    placed = PlacedRun(run, segments)
+    kept = placed.read(bounds, mask, with_times=True, with_objects=False)
     assert kept.seq.tolist() == sorted(kept.seq.tolist())
     # Rows 1, 3, … of the first file are at 11, 13, …, rows 11, 13, … of the second at 1, 3, ….
-    found = look_up([reading], None, rows=mask)
+    found = look_up([placed], bounds, None, rows=mask)
     assert found.seq.tolist() == list(range(3, 20, 2))
     assert found.t is not None
     assert found.t.tolist() == [13, 15, 17, 19, 1, 3, 5, 7, 9]
