@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, did_you_mean
@@ -82,6 +83,19 @@ def _remedy(data_type: pa.DataType) -> str:
     if pat.is_time(data_type) or pat.is_duration(data_type):
         return "Delta has no such type, cast it to int64 first"
     return "this type cannot be stored, so cast it or drop the column"
+
+
+def parquet_schema(file: pq.ParquetFile) -> pa.Schema:
+    """Return the columns of a Parquet file.
+
+    Arrow calls INT96 nanoseconds; Spark and Impala write instants of microseconds in it.
+    """
+    columns = (file.schema.column(i) for i in range(len(file.schema)))
+    int96 = {column.path for column in columns if column.physical_type == "INT96"}
+    instant = pa.timestamp("us", "UTC")
+    return pa.schema(
+        [one.with_type(instant) if one.name in int96 else one for one in file.schema_arrow]
+    )
 
 
 def check_settings(schema: pa.Schema, settings: StreamSettings) -> None:

@@ -39,7 +39,12 @@ from chronicle.ingest.times import (
     stored_type,
     time_source,
 )
-from chronicle.ingest.typed_files import first_text, has_nanoseconds, inspect_typed, own_columns
+from chronicle.ingest.typed_files import (
+    common_schema,
+    first_text,
+    has_nanoseconds,
+    read_schemas,
+)
 from chronicle.schema import check_same_schema, normalise_schema
 from chronicle.time import TimeType, time_type
 from chronicle.type_names import sql_type
@@ -134,10 +139,11 @@ def inspect_sources(
     where = f"'{called[0]}'"
     found = Inspected(sources, called)
     if sources.format in (SourceFormat.PARQUET, SourceFormat.ARROW):
-        sources = sources.without_own(own_columns(sources))
-        schema = inspect_typed(sources)
+        stated = read_schemas(sources)
+        sources = sources.without_own(stated[0].names if stated else ())
+        schema = common_schema(sources, stated)
         check_column_names(schema.names, time=time, where=where)
-        return replace(found, sources=sources, schema=schema, is_fine=has_nanoseconds(sources))
+        return replace(found, sources=sources, schema=schema, is_fine=has_nanoseconds(stated))
     if sources.format is SourceFormat.CSV:
         dialect, columns = _inspect_csv(sources.files, options, time=time)
         check_column_names(columns, time=time, where=where)

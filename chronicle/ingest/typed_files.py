@@ -12,22 +12,27 @@ import pyarrow.types as pat
 from chronicle.errors import SchemaError, SourceError
 from chronicle.frames import with_plain_values
 from chronicle.ingest.sources import SourceFormat, SourceSet
-from chronicle.schema import normalise_schema
+from chronicle.schema import normalise_schema, parquet_schema
 from chronicle.type_names import sql_type
 
 _BATCH_ROWS = 1 << 16
 
 
-def inspect_typed(sources: SourceSet) -> pa.Schema:
-    """Return the schema all files agree on, as a stream stores it but for times; reads no row.
+def read_schemas(sources: SourceSet) -> list[pa.Schema]:
+    """Return the schema of each file, as it states it; reads no row."""
+    read = _parquet_schema if sources.format is SourceFormat.PARQUET else _arrow_schema
+    return [read(path) for path in sources.files]
+
+
+def common_schema(sources: SourceSet, stated: Sequence[pa.Schema]) -> pa.Schema:
+    """Return the schema all files agree on, as a stream stores it but for times.
 
     Files of several schemas and types that cannot be stored (unsigned integers, lists, …) are
     refused.
     """
-    read = _parquet_schema if sources.format is SourceFormat.PARQUET else _arrow_schema
     if sources.schema is not None:
         return sources.schema_in_files(sources.schema)  # some columns came after some files
-    schemas = [_normalised(path, read(path)) for path in sources.files]
+    schemas = [_normalised(path, one) for path, one in zip(sources.files, stated, strict=True)]
     for path, schema in zip(sources.files[1:], schemas[1:], strict=True):
         difference = _difference(schemas[0], schema)
         if difference:
@@ -38,18 +43,9 @@ def inspect_typed(sources: SourceSet) -> pa.Schema:
     return schemas[0]
 
 
-def own_columns(sources: SourceSet) -> list[str]:
-    """Return the names of the columns that the first file holds itself."""
-    if not sources.files:
-        return []
-    read = _parquet_schema if sources.format is SourceFormat.PARQUET else _arrow_schema
-    return list(read(sources.files[0]).names)
-
-
-def has_nanoseconds(sources: SourceSet) -> bool:
+def has_nanoseconds(stated: Sequence[pa.Schema]) -> bool:
     """Return whether a file has times of nanoseconds."""
-    read = _parquet_schema if sources.format is SourceFormat.PARQUET else _arrow_schema
-    types = (one.type for path in sources.files for one in read(path))
+    types = (one.type for schema in stated for one in schema)
     return any(pat.is_timestamp(one) and one.unit == "ns" for one in types)
 
 
@@ -69,21 +65,9 @@ def _normalised(path: Path, schema: pa.Schema) -> pa.Schema:
 def _parquet_schema(path: Path) -> pa.Schema:
     try:
         with pq.ParquetFile(path) as file:
-            arrow, columns = file.schema_arrow, file.schema
-            physical = {
-                columns.column(i).path: columns.column(i).physical_type for i in range(len(columns))
-            }
+            return parquet_schema(file)
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(f"'{path}' is not a Parquet file ({error}); leave it out") from error
-    # Arrow calls INT96 nanoseconds; Spark and Impala write instants of microseconds in it.
-    return pa.schema(
-        [
-            pa.field(one.name, pa.timestamp("us", "UTC"))
-            if physical.get(one.name) == "INT96"
-            else one
-            for one in arrow
-        ]
-    )
 
 
 def _arrow_schema(path: Path) -> pa.Schema:

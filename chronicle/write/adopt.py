@@ -28,7 +28,7 @@ from chronicle.log.adopted_file import (
 )
 from chronicle.ordinal import child, levels_of
 from chronicle.paths import infer_type, local_path, to_constant, values_in
-from chronicle.schema import check_texts, normalise_schema
+from chronicle.schema import check_texts, normalise_schema, parquet_schema
 from chronicle.settings import StreamSettings
 from chronicle.store import Store, Stream
 from chronicle.stream_folder import check_stream_name
@@ -165,20 +165,9 @@ def _stored_schema(path: Path) -> pa.Schema:
     """Return the columns of a Parquet file as a stream stores them."""
     try:
         with pq.ParquetFile(path) as file:
-            arrow, columns = file.schema_arrow, file.schema
-            int96 = {
-                columns.column(i).path
-                for i in range(len(columns))
-                if columns.column(i).physical_type == "INT96"
-            }
+            return normalise_schema(parquet_schema(file))
     except (OSError, pa.ArrowException) as error:
         raise SourceError(f"'{path}' is not a Parquet file ({error}); take it away") from error
-    # Arrow calls INT96 nanoseconds; Spark and Impala write instants of microseconds in it.
-    fields = [
-        pa.field(one.name, pa.timestamp("us", "UTC")) if one.name in int96 else one for one in arrow
-    ]
-    try:
-        return normalise_schema(pa.schema(fields))
     except SchemaError as error:
         raise SchemaError(f"'{path}': {error}") from error
 

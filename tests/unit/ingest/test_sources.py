@@ -14,7 +14,7 @@ from chronicle.ingest.csv_records import Dialect, read_header
 from chronicle.ingest.read_options import ReadOptions
 from chronicle.ingest.read_plan import Inspected, inspect_sources
 from chronicle.ingest.sources import SourceFormat, check_column_names, find_sources
-from chronicle.ingest.typed_files import inspect_typed
+from chronicle.ingest.typed_files import common_schema, read_schemas
 
 
 def inspect(
@@ -25,7 +25,8 @@ def inspect(
 
 
 def inspect_parquet(paths: list[Path]) -> pa.Schema:
-    return inspect_typed(find_sources(paths, format_name=None))
+    sources = find_sources(paths, format_name=None)
+    return common_schema(sources, read_schemas(sources))
 
 
 def touch(path: Path, text: str = "t,x\n1,2\n") -> Path:
