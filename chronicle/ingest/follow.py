@@ -36,7 +36,7 @@ from chronicle.paths import local_path, url_scheme
 from chronicle.store import Store
 from chronicle.stream_folder import open_staging
 from chronicle.words import number_of
-from chronicle.write.commit import INGEST, OPERATION, Change, commit_change
+from chronicle.write.commit import INGEST, OPERATION, Change, commit_change, retried
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -344,19 +344,18 @@ def _leave_number(request: Request) -> None:
     if request.stream_name not in request.store.stream_names():
         return
     stream = request.store.stream(request.stream_name)
-    for _ in range(request.attempts_max):
-        version = stream.snapshot().version
-        try:
-            commit_change(
-                stream,
-                Change(()),
-                read_version=version,
-                metadata={OPERATION: INGEST, "n_events": "0", "n_late": "0"},
-                transactions=request.transactions,
-            )
-        except CommitConflictError:
-            continue
-        return
+
+    def attempt() -> None:
+        commit_change(
+            stream,
+            Change(()),
+            read_version=stream.snapshot().version,
+            metadata={OPERATION: INGEST, "n_events": "0", "n_late": "0"},
+            transactions=request.transactions,
+        )
+
+    with suppress(CommitConflictError):
+        retried(attempt, attempts=request.attempts_max)
 
 
 # ---------------------------------------------------------------------------------------------

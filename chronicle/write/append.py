@@ -13,14 +13,21 @@ import pyarrow.compute as pc
 
 from chronicle.append_report import AppendReport
 from chronicle.derived import DerivedWriter
-from chronicle.errors import CommitConflictError, LateEventError, SourceError, did_you_mean
+from chronicle.errors import LateEventError, SourceError, did_you_mean
 from chronicle.schema import conform
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, watched
 from chronicle.time import from_int64, is_ascending, times_of
 from chronicle.tree.summary import Ints
 from chronicle.write.block_writer import WrittenFile, removed_on_failure, write_ordered
-from chronicle.write.commit import APPEND, OPERATION, Change, commit_change, remove_uncommitted
+from chronicle.write.commit import (
+    APPEND,
+    OPERATION,
+    Change,
+    commit_change,
+    remove_uncommitted,
+    retried,
+)
 from chronicle.write.quarantine import (
     LATE_REASON,
     QUARANTINE_TABLE,
@@ -30,9 +37,6 @@ from chronicle.write.quarantine import (
     rows_of_events,
 )
 from chronicle.write.rewrite import Rewrite, rewrite_files
-
-_ATTEMPTS_MAX = 20
-"""Times an append is prepared anew because others committed first."""
 
 _NO_TIME_REASON = "the event has no time"
 
@@ -93,7 +97,8 @@ def append(
     if pc.any(timeless).as_py():
         aside[_NO_TIME_REASON] = table.filter(timeless)
         table = table.filter(pc.invert(timeless))
-    return _retry(job, _in_time_order(table, stream.settings.time), aside)
+    ordered = _in_time_order(table, stream.settings.time)
+    return retried(lambda: _try(job, ordered, aside))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +111,6 @@ class _Append:
     metadata: dict[str, str]
     transactions: dict[str, int]
     guard: Callable[[], None] | None
-
-
-def _retry(job: _Append, events: pa.Table, aside: Mapping[str, pa.Table]) -> AppendReport:
-    for _ in range(_ATTEMPTS_MAX - 1):
-        try:
-            return _try(job, events, aside)
-        except CommitConflictError:
-            continue
-    return _try(job, events, aside)
 
 
 def _try(job: _Append, events: pa.Table, aside: Mapping[str, pa.Table]) -> AppendReport:

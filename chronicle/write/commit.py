@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,8 @@ INGEST, APPEND, COMPACT, DELETE, ADD_COLUMN = "ingest", "append", "compact", "de
 MATERIALISE = "materialise"
 ADOPT = "adopt"
 
+R = TypeVar("R")
+
 _YEAR_1_US = -62_135_596_800_000_000
 _YEAR_10000_US = 253_402_300_800_000_000
 
@@ -57,6 +60,14 @@ class Committed:
 
     fault: str | None = None
     """What was not committed of what is derived from the events, and why."""
+
+
+def retried(attempt: Callable[[], R], *, attempts: int = 20) -> R:
+    """Return what an attempt returns, made anew where others commit first; the last one raises."""
+    for _ in range(attempts - 1):
+        with suppress(CommitConflictError):
+            return attempt()
+    return attempt()
 
 
 def commit_change(

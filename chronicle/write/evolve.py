@@ -8,17 +8,14 @@ import pyarrow as pa
 
 from chronicle.arguments import check_name, check_names
 from chronicle.config import EVENTS_TABLE
-from chronicle.errors import CommitConflictError, SchemaError
+from chronicle.errors import SchemaError
 from chronicle.log import delta_log
 from chronicle.log.stream_metadata import add_metadata
 from chronicle.schema import composite_parts, normalise_schema
 from chronicle.store import Stream, watched
 from chronicle.tree.derived_attributes import Delta, check_derived, parse_declared
 from chronicle.type_names import sql_type, type_named
-from chronicle.write.commit import ADD_COLUMN, OPERATION
-
-_ATTEMPTS = 8
-"""Tries to commit a column while others commit; each loses only to a commit that landed."""
+from chronicle.write.commit import ADD_COLUMN, OPERATION, retried
 
 
 @watched
@@ -53,23 +50,19 @@ def add_column(stream: Stream, name: str, data_type: pa.DataType | str) -> int:
     stream.check_writable()
     wanted = type_named(data_type) if isinstance(data_type, str) else data_type
     _check_not_derived(stream, name)
-    attempt = 0
-    while True:
+
+    def attempt() -> int:
         read_version = stream.refresh()
         field = new_field(stream.schema, name, wanted)
-        try:
-            with stream.held():
-                version = delta_log.add_columns(
-                    stream.path / EVENTS_TABLE,
-                    pa.schema([field]),
-                    read_version=read_version,
-                    metadata={OPERATION: ADD_COLUMN, "column": f"{name} {field.type}"},
-                )
-            break
-        except CommitConflictError:
-            attempt += 1
-            if attempt == _ATTEMPTS:
-                raise
+        with stream.held():
+            return delta_log.add_columns(
+                stream.path / EVENTS_TABLE,
+                pa.schema([field]),
+                read_version=read_version,
+                metadata={OPERATION: ADD_COLUMN, "column": f"{name} {field.type}"},
+            )
+
+    version = retried(attempt)
     stream.refresh()
     return version
 
