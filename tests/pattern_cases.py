@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from tests.pattern_texts import (
     negated,
     negated_condition,
     negated_in_gap,
+    neighbours,
     symbols_in,
     with_edges,
 )
@@ -30,6 +32,7 @@ from tests.strategies import SECOND, SmallStream
 
 STRINGS = ("", "a", "a", "ab", "b", "z")
 DOUBLES = (-1.5, 0.0, 0.5, 0.5, 1.0, 2.5, 2.5, math.nan, math.inf)
+ODD_DOUBLES = (*DOUBLES, -0.0, -math.inf, 0.1, -0.3, 1e-300, 2.0**-1074)
 INDEXED = ("a", "x", "s", "f")
 LONGS = (-1, 0, 1, 1, 2, 1 << 62, -(1 << 62), (1 << 63) - 1)
 DAYS = (19_781, 19_782, 19_783)
@@ -44,15 +47,18 @@ class PatternCase:
     stream: SmallStream
     sql: str
     indexes: tuple[str, ...]
-    planned: bool
+    planned: bool = False
     """Whether it is of the kind that plans with replay intervals are for."""
+    key: str | None = None
+    """The key column where the stream is stored."""
 
     def shown(self) -> str:
         """Return the case as Python to paste."""
         rows = "\n".join(f"    {row!r}," for row in self.stream.rows)
         return (
             f"seed {self.seed}; blocks of {self.stream.block_events}, indexes {self.indexes}, "
-            f"time {self.stream.schema.field('t').type}\nsql = {self.sql!r}\n"
+            f"key {self.key}, types {[str(t) for t in self.stream.schema.types]}\n"
+            f"sql = {self.sql!r}\n"
             f"nan, inf = math.nan, math.inf\nrows = [\n{rows}\n]"
         )
 
@@ -72,7 +78,7 @@ def pattern_case(seed: int) -> PatternCase:
 # Streams
 
 
-def _stream(choose: Chooser, *, planned: bool) -> SmallStream:
+def _stream(choose: Chooser, *, planned: bool, doubles: tuple[float, ...] = DOUBLES) -> SmallStream:
     time = choose.pick((pa.int64(),) * 6 + (pa.timestamp("us"), pa.timestamp("us", "UTC")))
     unit = SECOND if pa.types.is_timestamp(time) else 1
     n_rows = (
@@ -90,7 +96,7 @@ def _stream(choose: Chooser, *, planned: bool) -> SmallStream:
         row: dict[str, Any] = {
             "t": t * unit,
             "a": choose.between(0, 5),
-            "x": choose.pick(DOUBLES),
+            "x": choose.pick(doubles),
             "s": choose.pick(STRINGS),
             "f": choose.chance(0.6),
             "k": choose.between(1, n_partitions),
@@ -163,14 +169,6 @@ class _Clauses:
         return " ".join(part for part in parts if part)
 
 
-def trend_case(seed: int) -> PatternCase:
-    """Return the case of a seed: every match of a strategy, now and then in windows."""
-    choose = Chooser(seed)
-    stream = _stream(choose, planned=choose.chance(0.3))
-    sql = _query(choose, stream.has_timestamps, is_trend=True)
-    return PatternCase(seed, stream, sql, tuple(sorted(choose.some(INDEXED, 1, 4))), planned=False)
-
-
 def aggregate_case(seed: int, *, in_windows: bool | None = None) -> PatternCase:
     """Return the case of a seed: aggregates over every match, most of which need none made.
 
@@ -178,9 +176,76 @@ def aggregate_case(seed: int, *, in_windows: bool | None = None) -> PatternCase:
     """
     choose = Chooser(seed)
     stream = _stream(choose, planned=False)
-    names = Names((), None, stream.has_timestamps)
+    made = _aggregates(choose, stream.has_timestamps, in_windows=in_windows)
+    key = choose.pick(("", *made.keys[:1]))
+    group = f" GROUP BY {key}" if key else ""
+    sql = f"SELECT {made.selected()} {made.inner}{group}"
+    return PatternCase(seed, stream, sql, tuple(sorted(choose.some(INDEXED, 1, 4))))
+
+
+def cases_of_sums(seed: int) -> list[PatternCase]:
+    """Return the cases of a seed: queries over one stream, each around every match of a pattern.
+
+    Most are aggregates for which no match need be made; some are of rare events, which indexes
+    tell; some begin alike.
+    """
+    choose = Chooser(seed)
+    kind = choose.pick(
+        (
+            *("any", "any", "any", "row before", "row before"),
+            "rare",
+            "rare",
+            "alike",
+            "alike",
+            "each match",
+        )
+    )
+    if kind == "alike":
+        stream, sqls = cases_together(seed)
+    else:
+        stream = _stream(choose, planned=kind == "rare", doubles=ODD_DOUBLES)
+        timestamps, n_queries = stream.has_timestamps, choose.pick((1, 1, 2, 3))
+        aggregates = {
+            "rare": _rare_aggregates,
+            "row before": partial(_aggregates, reads=choose.pick(("LAST({0}, 1)", "A.{0}"))),
+        }.get(kind, _aggregates)
+        sqls = [_around(choose, aggregates(choose, timestamps)) for _ in range(n_queries)]
+        if kind == "each match":
+            sqls[0] = _query(choose, timestamps, is_trend=True)
+    indexes = tuple(sorted(choose.some(INDEXED, 3 if kind == "rare" else 1, 4)))
+    key = choose.pick((None, "k"))
+    return [PatternCase(seed, stream, sql, indexes, key=key) for sql in sqls]
+
+
+@dataclass(frozen=True)
+class _Aggregates:
+    """What a query around every match is made of."""
+
+    items: list[str]
+    inner: str
+    """FROM and what follows it."""
+    keys: list[str]
+    """Columns of PARTITION BY."""
+    mapped: list[str]
+    """Symbols that may have rows, SUBSET U among them."""
+
+    def selected(self) -> str:
+        return ", ".join(f"{text} AS v{place}" for place, text in enumerate(self.items))
+
+
+def _aggregates(
+    choose: Chooser, timestamps: bool, *, in_windows: bool | None = None, reads: str = ""
+) -> _Aggregates:
+    """Return aggregates of any kind over every match.
+
+    ``reads``: what of a row mapped before conditions compare with; empty: any, or none.
+    """
+    names = Names((), None, timestamps)
     clauses = _Clauses()
-    clauses.partition = choose.pick(("", "", "PARTITION BY k"))
+    clauses.partition = choose.pick(
+        ("", "", "", "", "PARTITION BY k", "PARTITION BY k", "PARTITION BY s, k", "PARTITION BY x")
+    )
+    clauses.order += choose.pick(("",) * 12 + (", a", ", x"))
     within = choose.pick((None, 1, 3, 6))
     clauses.within = "" if within is None else f"WITHIN {names.lasting(within)}"
     in_some = choose.chance(0.4)
@@ -188,27 +253,116 @@ def aggregate_case(seed: int, *, in_windows: bool | None = None) -> PatternCase:
     source = _windows(choose, clauses, names) if in_windows else "s"
     _strategy(choose, clauses, in_windows=in_windows)
     clauses.timeouts = ""
-    clauses.pattern = clauses.pattern if symbols_in(clauses.pattern) else "A"
+    if reads:
+        clauses.pattern = choose.pick(_BEHIND_A)
+    elif not symbols_in(clauses.pattern):
+        clauses.pattern = "A"
     symbols = symbols_in(clauses.pattern)
-    mapped = [symbol for symbol in symbols if f"!{symbol}" not in clauses.pattern]
+    mapped = [*symbols]
     reads_others = 0.5 if choose.chance(0.5) else 0.0
     clauses.defines = tuple(
-        f"{symbol} AS {_of_one_other(choose, mapped, reads_others) or easy(choose, symbol)}"
+        f"{symbol} AS {_compared(choose, symbol, reads)}"
+        if reads
+        else f"{symbol} AS {_of_one_other(choose, mapped, reads_others) or easy(choose, symbol)}"
         for symbol in symbols
         if choose.chance(0.8)
     )
+    if clauses.defines and choose.chance(0.04):
+        looks = neighbours(choose, clauses.defines[-1][0])
+        clauses.defines = (*clauses.defines[:-1], f"{clauses.defines[-1]} AND ({looks})")
+    names = replace(names, symbols=tuple(symbols))
+    clauses.defines += _negated_defines(choose, clauses.pattern, names)
     clauses.subset = f"SUBSET U = ({', '.join(mapped[:2])})"
+    mapped.append("U")
     clauses.measures = tuple(
-        choose.pick(_MEASURES).format(choose.pick((*mapped, "U"))) for _ in range(3)
+        choose.pick(_MEASURES).format(choose.pick(mapped), choose.pick(mapped)) for _ in range(3)
     )
     of_matches = choose.some(_OF_MEASURES, 1, 3)
-    texts = [text.format(choose.pick(("m0", "m1", "m2"))) for text in of_matches]
-    texts += [text.format(choose.pick((*mapped, "U"))) for text in choose.some(_OF_ROWS, 1, 3)]
-    selected = ", ".join(f"{text} AS v{place}" for place, text in enumerate(texts))
-    key = choose.pick(("", *clauses.partition.removeprefix("PARTITION BY ").split(", ")[:1]))
-    group = f" GROUP BY {key}" if key else ""
-    sql = f"SELECT {selected} FROM {source} MATCH_RECOGNIZE ({clauses}){group}"
-    return PatternCase(seed, stream, sql, tuple(sorted(choose.some(INDEXED, 1, 4))), planned=False)
+    items = [text.format(choose.pick(("m0", "m1", "m2"))) for text in of_matches]
+    items += [text.format(choose.pick(mapped)) for text in choose.some(_OF_ROWS, 1, 3)]
+    inner = f"FROM {source} MATCH_RECOGNIZE ({clauses})"
+    return _Aggregates(items, inner, _keys(clauses), mapped)
+
+
+_BEHIND_A = (
+    *("A B", "A B*", "A B+", "A B* C", "A B+ C", "A B? C", "(A B+)+", "A (B | C)+", "A B C*"),
+    *("A+ B", "A* B+", "A B{1,2}"),
+)
+
+
+def _compared(choose: Chooser, symbol: str, reads: str) -> str:
+    """Return a condition that compares with a row before, or for the first symbol none."""
+    if symbol == "A" and not (reads.startswith("LAST") and choose.chance(0.3)):
+        return easy(choose, symbol)
+    column, other = choose.pick(("a", "x", "a", "x", "t")), choose.pick(("a", "x"))
+    by = choose.pick(("<", "<=", ">", ">=", "<>", "="))
+    text = choose.pick(
+        (
+            *(f"{column} {by} {{}}",) * 3,
+            f"({{}} IS NULL OR {column} {by} {{}})",
+            f"{column} {by} {{}} AND {other} >= {reads.format(other)}",
+            f"{column} {by} {{}} AND {easy(choose, symbol)}",
+            f"COALESCE({column} {by} {{}}, {choose.pick(('TRUE', 'FALSE'))})",
+        )
+    )
+    return text.replace("{}", reads.format(column))
+
+
+def _rare_aggregates(choose: Chooser, timestamps: bool) -> _Aggregates:
+    """Return aggregates over matches of rare events, most of which indexes know all about."""
+    names = Names((), None, timestamps)
+    clauses = _Clauses()
+    clauses.partition = choose.pick(("", "", "PARTITION BY k"))
+    within = choose.pick((None, None, 3, 6))
+    clauses.within = "" if within is None else f"WITHIN {names.lasting(within)}"
+    source = _windows(choose, clauses, names) if choose.chance(0.4) else "s"
+    kinds = ("SKIP TILL ANY", "SKIP TILL ANY", "SKIP TILL NEXT", "SKIP TILL NEXT", "CONTIGUOUS")
+    semantics = choose.pick(kinds)
+    clauses.semantics = f"SEMANTICS {semantics}"
+    patterns = ["A B", "A B C", "A B+", "A B* C", "(A B)+", "A (B | C)", "A B? A"]
+    patterns += [] if semantics == "CONTIGUOUS" else ["A !X B", "A B !X C", "(A !X B)+"]
+    clauses.pattern = choose.pick(patterns)
+    symbols = [*symbols_in(clauses.pattern), *(["X"] if "!X" in clauses.pattern else [])]
+    mapped = symbols_in(clauses.pattern)
+    conditions = ("a = 5", "a > 4", "s = 'z'", "x > 2.5", "s = 'ab'", "a = 0", "x < 0", "a <= 1")
+    both = ("a >= 4 AND x > 0", "a BETWEEN 1 AND 2", "s IN ('b', 'z')", "a = 5 AND s >= 'b'")
+    clauses.defines = tuple(
+        f"{symbol} AS {choose.pick((*conditions, *both))}" for symbol in symbols
+    )
+    clauses.measures = ("COUNT(*)", "LAST(t) - FIRST(t)", "COUNT(A.*)")
+    clauses.subset = f"SUBSET U = ({', '.join(mapped)})"
+    items = choose.some(("COUNT(*)", "COUNT(U.*)", "MAX(m0)", "MAX(m1)", "SUM(m2)"), 1, 3)
+    items += choose.some(("SUM(A.a)", "MIN(U.x)"), 0, 1) if choose.chance(0.3) else []
+    inner = f"FROM {source} MATCH_RECOGNIZE ({clauses})"
+    return _Aggregates(items, inner, _keys(clauses), [*mapped, "U"])
+
+
+def _keys(clauses: _Clauses) -> list[str]:
+    return [key for key in clauses.partition.removeprefix("PARTITION BY ").split(", ") if key]
+
+
+def _around(choose: Chooser, made: _Aggregates) -> str:
+    """Return the whole query: grouped or not, with conditions on groups and an order of them."""
+    is_grouped = bool(made.keys) and choose.chance(0.8)
+    keys = choose.some(made.keys, 1, len(made.keys)) if is_grouped else []
+    is_plain = bool(keys) and keys[0].startswith("window") and choose.chance(0.6)
+    if "k" in keys and choose.chance(0.15):
+        keys[keys.index("k")] = choose.pick(("k + 1", "k IS NULL", "k % 2"))
+    selected = ", ".join([*keys, made.selected()])
+    counts = ("CAST(COUNT(*) AS VARCHAR)", "LOG2(COUNT(*))", "COUNT(*) + 1", "COUNT(*)")
+    selected += f", {choose.pick(counts)} AS n" if choose.chance(0.3) else ""
+    sql = f"SELECT {selected} {made.inner}"
+    if "k" in made.keys and choose.chance(0.1):
+        sql += choose.pick((" WHERE k = 1", " WHERE k IS NOT NULL", " WHERE k <> 2 OR k IS NULL"))
+    sql += f" GROUP BY {', '.join(keys)}" if keys else ""
+    symbol = choose.pick(made.mapped)
+    conditions = ("COUNT(*) > 1", f"COUNT({symbol}.*) <> 2", f"MAX({symbol}.a) >= 3")
+    sql += f" HAVING {choose.pick(conditions)}" if choose.chance(0.3) else ""
+    if is_plain or not keys:
+        return sql
+    order = choose.pick(("", "", f" ORDER BY {choose.pick(made.items)}", " ORDER BY COUNT(*)"))
+    order += _direction(choose) if order else ""
+    return f"{sql}{order}{_limit(choose)}"
 
 
 def cases_together(seed: int) -> tuple[SmallStream, list[str]]:
@@ -272,11 +426,13 @@ _READS = (
 _MEASURES = (
     *("COUNT(*)", "COUNT({0}.*)", "COUNT({0}.x)", "{0}.x", "FIRST({0}.a)", "LAST({0}.a * 2)"),
     *("MIN({0}.x)", "MAX({0}.a)", "SUM({0}.a)", "SUM({0}.x)", "LAST(t) - FIRST(t)", "FIRST(x)"),
+    *("{0}.t - {1}.t", "LAST({0}.b)"),
 )
 _OF_MEASURES = ("COUNT({0})", "SUM({0})", "AVG({0})", "MIN({0})", "MAX({0})", "COUNT(*)")
 _OF_ROWS = (
     *("COUNT({0}.*)", "COUNT({0}.s)", "SUM({0}.a)", "SUM({0}.x)", "AVG({0}.x)", "MIN({0}.x)"),
     *("MAX({0}.a * {0}.x)", "BOOL_OR({0}.f)", "SUM({0}.x * 1e300)", "SUM({0}.b)", "MIN({0}.d)"),
+    *("AVG({0}.b)", "MIN({0}.t)", "AVG({0}.a)"),
 )
 
 
@@ -418,12 +574,18 @@ def _defines(choose: Chooser, pattern: str, names: Names, *, strategy: bool) -> 
         if not strategy and choose.chance(0.04):
             text = f"({text}) AND MATCH_NUMBER() {choose.pick(('<= 2', '<> 1'))}"
         defines.append(f"{symbol} AS {text}")
-    for negated_symbol in ("X", "Y"):
-        if f"!{negated_symbol}" in pattern:
-            leads = pattern.lstrip("(").startswith(f"!{negated_symbol}")
-            text = negated_condition(choose, negated_symbol, names, leads=leads)
-            defines.append(f"{negated_symbol} AS {text}")
-    return defines
+    return [*defines, *_negated_defines(choose, pattern, names)]
+
+
+def _negated_defines(choose: Chooser, pattern: str, names: Names) -> tuple[str, ...]:
+    """Return the conditions of the negated symbols of a pattern."""
+    defines = []
+    for symbol in ("X", "Y"):
+        if f"!{symbol}" in pattern:
+            leads = pattern.lstrip("(").startswith(f"!{symbol}")
+            text = negated_condition(choose, symbol, names, leads=leads)
+            defines.append(f"{symbol} AS {text}")
+    return tuple(defines)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from tests.oracles.matcher import inner_rows, match_rows
 from tests.oracles.outer import groups_of, value_of
 from tests.oracles.trends import read
 from tests.oracles.view import OutOfStepsError
-from tests.pattern_cases import PatternCase, aggregate_case, cases_together, trend_case
+from tests.pattern_cases import PatternCase, aggregate_case, cases_together
 from tests.plan_cases import strategy_queries
 from tests.property.law import ROWS_MAX, SLOW, Rows, answer, assert_plans_agree, comparable
 from tests.strategies import SEEDS, SmallStream, streams
@@ -45,29 +45,6 @@ def trees_in_few_rows() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(event_grain, "ROWS_MIN", 1)
         yield
-
-
-@given(st.one_of(SEEDS.map(trend_case), SEEDS.map(aggregate_case)))
-@SLOW
-def test_every_plan_gives_aggregates_over_matches_as_the_oracle(case: PatternCase) -> None:
-    stream, sql = case.stream, case.sql
-    if "VAR_" in sql or "STDDEV" in sql:  # of which the last digits are not the oracle's
-        return
-    bound = bind(parse_query(sql), stream.schema, time="t", text=sql)
-    try:
-        rows = match_rows(stream.rows, bound, steps_max=30_000)
-    except OutOfStepsError:
-        return
-    expected = comparable(rows)
-    try:
-        found = replay.query({"s": stream.table}, sql, max_rows=ROWS_MAX).table
-    except LimitExceededError:
-        return
-    assert answer(found) == expected
-    with some_store(stream, sql, case.indexes) as store:
-        fill_stream(store, "s", stream, index=case.indexes)
-        plans = ("tree", "all", "relevant", "index-only", "auto")
-        assert_plans_agree(store, sql, plans, expected=expected)
 
 
 def pushed(bound: BoundPatternQuery) -> MatchProgram | None:
