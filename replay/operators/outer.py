@@ -13,6 +13,7 @@ import pyarrow as pa
 from replay.expressions.columns import Columns, Values, to_arrow
 from replay.expressions.evaluate import evaluate, truths
 from replay.expressions.scalars import Faults
+from replay.formats import values_as_texts
 from replay.language.bound import (
     Aggregate,
     Attribute,
@@ -169,8 +170,13 @@ class GroupRows:
 
     def called(self, group: int) -> str:
         """Return which group it is, for messages: nothing where there is one of all rows."""
-        values = (self.columns[key][group].as_py() for key in self.keys)
-        named = [f"{_key_name(k)} {value!r}" for k, value in zip(self.keys, values, strict=True)]
+        named = []
+        for key in self.keys:
+            column = pa.table([self.columns[key]], names=["key"]).column(0).slice(group, 1)
+            (text,) = values_as_texts(column)
+            is_text = key.type is DataType.STRING and text is not None
+            shown = repr(text) if is_text else "NULL" if text is None else text
+            named.append(f"{_key_name(key)} {shown}")
         return f" in the group of {', '.join(named)}" if named else ""
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import replay
 from replay.errors import QueryError
 from replay.expressions.scalars import Faults
 from replay.language import bind, parse_query
@@ -106,6 +107,27 @@ def test_a_number_of_77_digits_names_its_group_and_the_ways_on():
     with pytest.raises(QueryError, match=r"'s' is a number of 77 digits in the group of k 'b'"):
         ask({"a": 1, "b": 10**76}, "SUM(n) AS s")
     assert ask({"a": 1, "b": 10**76}, "SUM(n) AS s", "HAVING SUM(n) < 1e75").num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("size", "unit", "group"),
+    [
+        ("1 HOUR", pa.timestamp("us", "UTC"), "1970-01-01T00:00:00Z"),
+        ("1 HOUR", pa.timestamp("us"), "1970-01-01T00:00:00"),
+        ("300", pa.int64(), "0"),
+    ],
+)
+def test_the_group_of_such_a_number_is_named_as_answers_show_it(
+    size: str, unit: pa.DataType, group: str
+):
+    table = pa.table({"t": pa.array(range(300), unit), "k": pa.nulls(300, pa.string())})
+    sql = (
+        f"SELECT k, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), {size})) "
+        "MATCH_RECOGNIZE (PARTITION BY window_start, k PATTERN (A+) SEMANTICS SKIP TILL ANY) "
+        "GROUP BY window_start, k"
+    )
+    with pytest.raises(QueryError, match=f"in the group of window_start {group}, k NULL, more"):
+        replay.query({"s": table}, sql)
 
 
 def test_what_can_be_told_of_a_number_of_any_size_is_exact():
