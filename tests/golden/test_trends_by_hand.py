@@ -192,6 +192,33 @@ def test_counts_in_windows_that_no_one_could_enumerate() -> None:
     assert found == [(0, 2**40 - 1, 40 * 2**39), (0, 2**80 - 1, 80 * 2**79)]
 
 
+@pytest.mark.parametrize("value", [0.5, None])
+def test_numbers_become_longer_while_rows_come_and_go(value: float | None) -> None:
+    # Few rows are A at first, then all: the product of rows that leave is kept when words are
+    # added. Sets of rows within 99 of their first, and those of the last 100 times.
+    hits = [t % 10 == 0 or t >= 150 for t in range(400)]
+    table = numbers([int(hit) for hit in hits])
+    table = table.append_column("x", pa.array([value] * 400, pa.float64()))
+    table = table.set_column(0, "t", pa.array(range(400)))
+    aggregates = "CAST(COUNT(*) AS VARCHAR) AS n, SUM(A.x) AS s"
+    recognize = "ORDER BY t PATTERN (A+) SEMANTICS SKIP TILL ANY {} DEFINE A AS v = 1)"
+    within = f"SELECT {aggregates} FROM s MATCH_RECOGNIZE ({recognize.format('WITHIN 99')}"
+    (row,) = replay.query({"s": table}, within).table.to_pylist()
+    sizes = [sum(hits[t + 1 : t + 100]) for t in range(400) if hits[t]]
+    assert int(row["n"]) == sum(2**n for n in sizes)
+    # The first row is in all of its sets, another of n in half.
+    total = sum(2**n + (n * 2**n) // 2 for n in sizes)
+    assert row["s"] == (None if value is None else float(total * Fraction(value)))
+    sliding = (
+        f"SELECT window_end AS e, {aggregates} FROM TABLE(SLIDING(TABLE s, DESCRIPTOR(t), 100)) "
+        f"MATCH_RECOGNIZE (PARTITION BY window_end {recognize.format('')} GROUP BY window_end"
+    )
+    for row in replay.query({"s": table}, sliding).table.to_pylist():
+        n = sum(hits[max(0, row["e"] - 100) : row["e"]])
+        assert int(row["n"]) == 2**n - 1
+        assert row["s"] == (None if value is None else float(n * 2 ** (n - 1) * Fraction(value)))
+
+
 def test_an_event_that_two_symbols_accept_is_mapped_by_each() -> None:
     # 1 is A, 2 is A and B: (A), (A), (B), (A A), (A B).
     define = "DEFINE A AS v <= 2, B AS v = 2"

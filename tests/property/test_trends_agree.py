@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, event, given, reject, settings
@@ -107,14 +109,37 @@ def by_entries(seed: int) -> PatternCase | None:
 def test_sums_by_entries_in_pieces_are_those_by_starts(case: PatternCase) -> None:
     table = case.stream.table
     bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
+    with patch.object(within, "ROWS_AT_ONCE", 1):
+        assert_entries_are_starts(bound, table, case.stream.cuts)
+
+
+@given(SEEDS.map(by_entries).filter(lambda case: case is not None))
+@settings(SLOW, suppress_health_check=list(HealthCheck))
+def test_sums_by_entries_of_numbers_that_become_longer_are_those_by_starts(
+    case: PatternCase,
+) -> None:
+    bound = bind(parse_query(case.sql), case.stream.schema, time="t", text=case.sql)
+    rows = case.stream.table
+    table = pa.concat_tables([rows] * (600 // rows.num_rows))
+    # Few rows are within the time of each other at first, and then so many that sums take words.
+    times = np.cumsum(
+        np.where(np.arange(table.num_rows) < 100, 40, np.arange(table.num_rows) % 4 == 0)
+    )
+    times = pa.array(times).cast(table.schema.field("t").type)
+    table = table.set_column(table.schema.get_field_index("t"), "t", times)
+    assert_entries_are_starts(replace(bound, within=100), table, ())
+
+
+def assert_entries_are_starts(
+    bound: BoundPatternQuery, table: pa.Table, cuts: Sequence[int]
+) -> None:
     program = pushed(bound)
     assert program is not None
     operators = EntryTrendOperator(program), StartTrendOperator(program)
-    with patch.object(within, "ROWS_AT_ONCE", 1):
-        for low, high in pairwise([0, *case.stream.cuts, table.num_rows]):
-            rows = table.slice(low, high - low).select(list(program.columns))
-            for operator in operators:
-                operator.push(program.prepare(rows.unify_dictionaries()), low)
+    for low, high in pairwise([0, *cuts, table.num_rows]):
+        rows = table.slice(low, high - low).select(list(program.columns))
+        for operator in operators:
+            operator.push(program.prepare(rows.unify_dictionaries()), low)
     for operator in operators:
         operator.finish()
     found, expected = (operator.totals() for operator in operators)

@@ -75,10 +75,11 @@ class EntryTrendOperator(WithinTrendOperator):
             self._suffix = np.concatenate([self._suffix, self._new_cells(missing)])
         at = np.zeros(entry_kernels.AT_SIZE, np.int64)
         at[entry_kernels.AT_ROW] = -1
+        # The queue outlives a status: what is at its front is there when numbers have more words.
+        front_rows = np.zeros(len(self._front) // n_states, np.int64)
         while True:
             check_limits()
-            n_front = len(self._front) // n_states
-            queue = self._cells, self._suffix, self._front, np.zeros(n_front, np.int64)
+            queue = self._cells, self._suffix, self._front, front_rows
             status = step(
                 at, n_states, self._begins, self._has_slots, queue,
                 self._new_cells(self._n_slots), tuple(self._fields()), tuple(rows),
@@ -88,6 +89,7 @@ class EntryTrendOperator(WithinTrendOperator):
                 return
             if status == entry_kernels.STATUS_LONG:  # the front is empty when it is asked for
                 self._front = self._new_cells(2 * len(self._front))
+                front_rows = np.zeros(2 * len(front_rows), np.int64)
             else:
                 self._more_words()
 
