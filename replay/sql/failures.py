@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from itertools import chain
 
 from chronicle.errors import ChronicleError, CorruptBlockError
 from replay.errors import (
@@ -14,6 +15,8 @@ from replay.errors import (
     QueryError,
     UnknownNameError,
 )
+from replay.language import parse_query
+from replay.language.syntax import SymbolPattern, nodes_of
 from replay.language.tokens import PlaceArguments, place
 from replay.sql.apart import MADE_UP, Apart
 from replay.sql.composed import Composed
@@ -56,9 +59,24 @@ def told(
         return LimitExceededError(
             "memory", "DuckDB's part of the query needs more memory than it may have (--memory)"
         )
-    mistake = _in_our_words(_without_made_up(message, apart), where, columns)
+    named = _NO_TABLE.search(message)
+    if named is not None and named[1].upper() in map(str.upper, _symbols(apart)):
+        mistake: QueryError = BindError(
+            f"'{named[1]}' is a symbol of PATTERN, and DuckDB, which runs what stands around "
+            "MATCH_RECOGNIZE here, has columns alone; aggregate it in a subquery: FROM (SELECT "
+            f"SUM({named[1]}.x) AS x FROM … MATCH_RECOGNIZE (…))",
+            **where,
+        )
+    else:
+        mistake = _in_our_words(_without_made_up(message, apart), where, columns)
     # Of some mistakes DuckDB does not say where they are; the others tell their place.
     return mistake if where["line"] else QueryError(str(mistake))
+
+
+def _symbols(apart: Apart) -> set[str]:
+    """Return the symbols of all patterns that Chronicle answers."""
+    patterns = chain.from_iterable(nodes_of(parse_query(cut.query.text)) for cut in apart.cuts)
+    return {node.symbol.name for node in patterns if isinstance(node, SymbolPattern)}
 
 
 def _parsed(text: str) -> dict[str, object]:

@@ -449,6 +449,12 @@ def test_statements_that_tell(store):
             "prise",
         ),
         (
+            f"SELECT MEDIAN(d.price) AS m FROM ticks {FALLS}",
+            BindError,
+            r"'d' is a symbol of PATTERN.*aggregate it in a subquery: FROM \(SELECT SUM\(d.x\)",
+            "d.price",
+        ),
+        (
             f"SELECT o.t FROM ticks o WHERE EXISTS (SELECT 1 FROM ticks {CORRELATED})",
             NotSupportedError,
             "cannot refer to a row outside",
