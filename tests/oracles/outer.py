@@ -99,7 +99,7 @@ def _exact(part: Aggregate, values: Sequence[Any]) -> Any:
     present = distinct(present) if part.distinct else present
     if not present or part.type is DataType.INTERVAL:  # of which fractions of a unit are dropped
         is_mean = bool(present) and part.function == "avg"
-        return sum(present) // len(present) if is_mean else aggregate(part, present)
+        return int(Fraction(sum(present), len(present))) if is_mean else aggregate(part, present)
     odd = [value for value in present if not math.isfinite(value)]
     if odd:
         return sum(odd)
