@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -314,6 +315,28 @@ def test_how_long_trends_take_that_nobody_could_enumerate() -> None:
     ).table.to_pylist()
     taken = sum(d * (n - d) * 2 ** (d - 1) for d in range(1, n))
     assert tuple(row.values()) == (2**n - 1, taken, 0, n - 1)
+
+
+def test_mean_intervals_that_nobody_could_enumerate() -> None:
+    # As above, of timestamps a second apart: the mean in microseconds, fractions of one dropped.
+    n = 70
+    table = numbers(list(range(n, 0, -1)))
+    table = table.set_column(0, "t", pa.array([10**6 * t for t in range(n)], pa.timestamp("us")))
+    sql = (
+        "SELECT {} AS took, AVG(S.u - S.t) AS back FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES "
+        "LAST(t) - FIRST(t) AS took PATTERN (S T*) SEMANTICS SKIP TILL ANY "
+        "DEFINE T AS v < LAST(v, 1))"
+    )
+    # One match begins with the last row, two with the one before, and so on: -1, -2, -4, ….
+    began = [2 ** (n - 1 - t) for t in range(n)]
+    table = table.append_column("u", pa.array([-t for t in range(n)], pa.timestamp("us")))
+    (row,) = replay.query({"s": table}, sql.format("AVG(took)")).table.to_pylist()
+    taken = 10**6 * sum(d * (n - d) * 2 ** (d - 1) for d in range(1, n))
+    back = sum(m * (10**6 * t + t) for t, m in enumerate(began))
+    assert row["took"] == timedelta(microseconds=taken // (2**n - 1))
+    assert row["back"] == -timedelta(microseconds=back // (2**n - 1))
+    with pytest.raises(QueryError, match="longer than any INTERVAL, of 292,000 years; write AVG"):
+        replay.query({"s": table}, sql.format("SUM(took)"))
 
 
 def test_times_between_two_rows_of_each_match() -> None:

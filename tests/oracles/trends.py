@@ -34,7 +34,7 @@ def read(
         is_double = part.function == "sum" and part.type is DataType.DOUBLE
         return float(found) if is_double else found
     if part.type is DataType.INTERVAL:
-        return found // over
+        return int(Fraction(found) / over)
     return found / over if isinstance(found, float) else float(Fraction(found) / over)
 
 

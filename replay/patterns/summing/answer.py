@@ -25,7 +25,7 @@ from replay.language.bound import (
     attributes,
 )
 from replay.operators.exact_sums import DoubleSum, ratios
-from replay.operators.grouping import Groups, out_of_range
+from replay.operators.grouping import Groups, intervals, out_of_range
 from replay.operators.outer import apply_outer
 from replay.patterns.summing.operator import Totals, from_order
 from replay.patterns.trends.algebra import Number, Part, Reading, Summing
@@ -131,6 +131,9 @@ def _aggregated(
     counts = [int(number or 0) for number in of_groups(reading.over)]  # type: ignore[arg-type]
     if any(isinstance(number, DoubleSum) for number in numbers) or part.type is DataType.DOUBLE:
         return _rounded(part, numbers, counts, is_ratio=reading.is_ratio)
+    if part.type is DataType.INTERVAL:
+        whole = [n if isinstance(n, int) else 0 for n in numbers]
+        return to_arrow(intervals(part, whole, counts), part.type)
     return [n if count else None for n, count in zip(numbers, counts, strict=True)]
 
 

@@ -182,7 +182,7 @@ def _why_of_query(query: BoundPatternQuery, code: StrategyCode) -> str | None:
 _HELD = {Held.ROWS, Held.FIRST, Held.LAST, Held.COUNT, Held.GAP}
 _BEST = {(Held.LEAST, Part.LEAST), (Held.GREATEST, Part.GREATEST)}
 """The least of what is least in each match is the least at all its rows; so with the greatest."""
-_ADDED = {DataType.INTEGER, DataType.DOUBLE, *SCALES}
+_ADDED = {DataType.INTEGER, DataType.DOUBLE, DataType.INTERVAL, *SCALES}
 
 
 def _is_held(held: Held, part: Part) -> bool:
@@ -200,7 +200,8 @@ def _why_of_channels(summing: Summing) -> str | None:
             if not _is_held(channel.held, number.part):
                 return f"{part.function.upper()} of what each match computes is not summed yet"
             type_ = None if channel.value is None else channel.value.type
-            if number.part is Part.SUM and type_ is not None and type_ not in _ADDED:
+            is_added = type_ in _ADDED or channel.held is Held.GAP
+            if number.part is Part.SUM and type_ is not None and not is_added:
                 return f"{part.function.upper()} of {type_.value} is not summed yet"
             if part.function == "sum" and type_ in SCALES:
                 return f"SUM of {type_.value} is not summed yet"
