@@ -156,9 +156,10 @@ class OuterScope:
 
     def _not_grouped(self, node: syntax.Column) -> BindError:
         name = to_sql(node)
-        remedy = f"add it to GROUP BY, or write MAX({name})" if self.keys else f"write MAX({name})"
+        grouped = "add it to GROUP BY" if self.keys else f"add GROUP BY {name}"
         return self.source.error(
-            f"column '{node.name.name}' is neither in GROUP BY nor inside an aggregate; {remedy}",
+            f"column '{node.name.name}' is neither in GROUP BY nor inside an aggregate; "
+            f"{grouped}, or write MAX({name})",
             node,
         )
 

@@ -217,7 +217,11 @@ WRONG = [
     ("n", "WHERE @n", "WHERE must be BOOLEAN, and n is INTEGER"),
     ("n + 1 AS y", "WHERE @y > 1", "'y' is a name that SELECT gives, which WHERE does not see"),
     ("n + 1 AS y, @y + 1", "", "'y' is a name that SELECT gives, which SELECT does not see"),
-    ("@n, COUNT(*)", "", "column 'n' is neither in GROUP BY nor inside an aggregate; write MAX"),
+    (
+        "@n, COUNT(*)",
+        "",
+        "column 'n' is neither in GROUP BY nor inside an aggregate; add GROUP BY n, or write MAX",
+    ),
     ("@x, COUNT(*)", "GROUP BY n", "neither in GROUP BY .*; add it to GROUP BY, or write MAX"),
     ("@*", "GROUP BY key", "column 'n' is neither in GROUP BY"),
     ("@n + x AS y", "GROUP BY n + 1", "column 'n' is neither in GROUP BY"),
