@@ -398,7 +398,7 @@ def cases_together(seed: int) -> tuple[SmallStream, list[str]]:
         clauses.pattern = " ".join(["A", *begin[: choose.between(0, 1 if is_short else 2)], *rest])
         clauses.defines = tuple(
             f"{symbol} AS {choose.pick(conditions[symbol][: choose.pick((1, 1, 1, 2))])}"
-            for symbol in symbols_in(clauses.pattern)
+            for symbol in (*symbols_in(clauses.pattern), *("X" if gap else ""))
         )
         clauses.measures = ("COUNT(*)",)
         group = f" GROUP BY {key}" if key and choose.chance(0.8) else ""
