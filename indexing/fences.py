@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,10 +10,6 @@ from typing import Any
 import numpy as np
 
 from indexing.key_range import Bounds
-from indexing.keys import KeyKind
-
-LIKELY_REPEATED = 0.5
-"""How likely a double that is asked for by itself occurs more than once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +105,6 @@ class Fences:
         whole = before[min(end, end_whole)] - before[max(first, first_whole)]
         return max(0, whole), max(0, before[end] - before[first])
 
-    def _rims(self, bounds: Bounds) -> list[int]:
-        """Return the groups that may hold keys inside the ranges and others outside."""
-        if len(bounds) != 1:
-            selection = self.select(bounds)
-            return list(selection.groups[selection.rim].tolist())
-        first, end, first_whole, end_whole = self._touched(bounds)
-        return [
-            *range(first, min(first_whole, end)),
-            *range(max(first, first_whole, end_whole), end),
-        ]
-
-    @cached_property
-    def _repeated(self) -> float:
-        """Part of the borders between groups that one key lies across."""
-        n_shared = np.count_nonzero(self.high[:-1] == self.low[1:])
-        return n_shared / max(len(self) - 1, 1)
-
     @staticmethod
     def _first(keys: np.ndarray, bounds: Bounds) -> np.ndarray:
         """Return for each range the first group whose ``keys`` reach its lower bound."""
@@ -152,60 +130,3 @@ def _covered(first: np.ndarray, end: np.ndarray, n: int) -> np.ndarray:
     np.add.at(change, first[real], 1)
     np.add.at(change, end[real], -1)
     return np.asarray(np.cumsum(change[:n]) > 0)
-
-
-def expect_entries(runs: Sequence[Fences], bounds: Bounds) -> list[float]:
-    """Return about how many entries of each run lie in the ranges, between least and most.
-
-    Keys of a group at the rim are taken to be spread evenly between its least and its
-    greatest one, and a closed bound to be one of them (`_shares_of_one_key`); of strings, which
-    have no distances, half of them count.
-
-    All rims are looked at together: of one range a run has two at most, and NumPy takes as long
-    for two numbers as for a hundred.
-    """
-    if bounds.kind is KeyKind.STRING:
-        return [sum(run.count_between(bounds)) / 2 for run in runs]
-    rims = [run._rims(bounds) for run in runs]
-    least = [run.count_between(bounds)[0] for run in runs]
-    with_rims = [(run, rim) for run, rim in zip(runs, rims, strict=True) if len(rim)]
-    if not with_rims:
-        return [float(n) for n in least]
-    low, high, count = (
-        np.concatenate([getattr(run, name)[rim] for run, rim in with_rims])
-        for name in ("low", "high", "count")
-    )
-    repeated = np.repeat([run._repeated for run in runs], [len(rim) for rim in rims])
-    inside = np.maximum(
-        bounds.shares_between(low, high), _shares_of_one_key(low, high, count, repeated, bounds)
-    )
-    expected, start = [], 0
-    for n, rim in zip(least, rims, strict=True):
-        end = start + len(rim)
-        expected.append(n + float(count[start:end] @ inside[start:end]))
-        start = end
-    return expected
-
-
-def _shares_of_one_key(
-    low: np.ndarray, high: np.ndarray, count: np.ndarray, repeated: np.ndarray, bounds: Bounds
-) -> np.ndarray:
-    """Return the part of each group that has the key of a closed bound, as far as can be told.
-
-    Where keys are all different, none. Fences tell: keys of m entries lie across a part
-    ``1 - 1 / m`` of the borders between groups (``repeated``, of the group's run); and who asks for
-    a single double knows that it occurs, as likely as not. Of a key that is repeated a group of n
-    entries may have any number, 1 to 10 as likely as 10 to 100, so the middle is ``sqrt(n)``; of
-    one that is a fence about half.
-    """
-    low, high, repeated = low[:, None], high[:, None], repeated[:, None]
-    if bounds.kind is KeyKind.DOUBLE:
-        is_single = bounds.low == bounds.high
-        repeated = np.where(is_single, np.maximum(repeated, LIKELY_REPEATED), repeated)
-    part = 1.0 / np.sqrt(count)[:, None]
-    share = np.zeros(len(count))
-    for key, is_open in ((bounds.low, bounds.low_open), (bounds.high, bounds.high_open)):
-        of_group = np.where((low == key) | (key == high), 0.5, part) * repeated
-        has_key = (low <= key) & (key <= high) & ~is_open
-        share = np.maximum(share, np.where(has_key, of_group, 0.0).max(axis=1))
-    return share

@@ -17,7 +17,6 @@ from indexing.cache import BoundedCache
 from indexing.config import ANSWER_CACHE_BYTES, INDEX_SETS_KEPT, RUN_CACHE_BYTES
 from indexing.cover import Segments, choose_runs, overlapping
 from indexing.errors import CorruptRunError, IndexingError, UnknownIndexError
-from indexing.fences import expect_entries
 from indexing.key_range import KeyRanges
 from indexing.keys import KeyKind
 from indexing.lookup import Lookup, look_up
@@ -169,30 +168,6 @@ class Index:
         certain = self._keys.certain(ranges)
         least = sum(part.count(certain)[0] for part in parts)
         return least, sum(part.count(candidates)[1] for part in parts)
-
-    def expect_count(self, ranges: KeyRanges, *, within: np.ndarray | None = None) -> float:
-        """Return about how many events have keys in ``ranges``, from fences alone.
-
-        A number between those of ``estimate_count``; keys between two fences are taken to be
-        spread evenly. At least 1 where there may be any.
-
-        Parameters
-        ----------
-        ranges, within
-            As for ``estimate_count``.
-        """
-        candidates = self._keys.candidates(ranges)
-        placement = self._placed()
-        parts = [placement.parts[place] for place in placement.places_within(within)]
-        counts = [part.count(candidates) for part in parts]
-        told = expect_entries(
-            [part.run.fences for part in parts if isinstance(part, PlacedRun)], candidates
-        )
-        # Of files of the tail, which come behind the runs, half of what may be.
-        told += [(least + most) / 2 for least, most in counts[len(told) :]]
-        bounded = zip(told, counts, strict=True)
-        expected = sum(min(max(about, least), most) for about, (least, most) in bounded)
-        return max(expected, 1.0) if any(most for _, most in counts) else 0.0
 
     def lookup(
         self,

@@ -230,26 +230,6 @@ class Bounds:
         below = np.where(self.high_open[at], values < self.high[at], values <= self.high[at])
         return np.asarray(reached & above & (below | self.endless[at]), dtype=bool)
 
-    def shares_between(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return which share of the numbers from ``low`` to ``high`` the ranges admit, from 0 to 1.
-
-        Both are numeric arrays of shape (n,), ``low <= high``, both ends count. Bounds count as
-        closed: of whole numbers that is one more at most.
-        """
-        # A whole number is as wide as its distance to the next one.
-        width = 1.0 if self.kind is KeyKind.INTEGER else 0.0
-        # Halves, since the distance of two finite doubles may be infinite.
-        first = np.maximum(low[:, None] / 2, self.low / 2)
-        last = np.minimum(high[:, None] / 2, self.high / 2)
-        with np.errstate(invalid="ignore"):
-            admitted = np.where(first <= last, last - first + width / 2, 0.0).sum(axis=1)
-        whole = high / 2 - low / 2 + width / 2
-        one_key = low == high
-        with np.errstate(invalid="ignore"):
-            shares = admitted / np.where(one_key, 1.0, whole)
-        shares = np.where(one_key, (first <= last).any(axis=1), np.minimum(shares, 1.0))
-        return np.where(np.isnan(shares), 0.5, shares)  # from or to an infinity: no telling
-
     def _in_range(self, values: np.ndarray, i: int) -> np.ndarray:
         """Return which numbers range ``i`` admits; an absent bound admits all."""
         low, high = self.low[i], self.high[i]

@@ -135,10 +135,6 @@ class SnapshotStatistics:
         name = self.key
         return 1.0 if name is None else _keys_in_turn(self._snapshot, name)
 
-    def expect_count(self, attribute: str, ranges: KeyRanges) -> float:
-        """About how many events have an attribute in ``ranges``, from fences alone."""
-        return self._indexes.index(attribute).expect_count(ranges)
-
     def holds_key(self, attribute: str) -> bool:
         """Whether all runs of an index carry the stream's key column."""
         return self._indexes.index(attribute).holds_objects

@@ -15,7 +15,7 @@ from replay.planning.block_ranges import all_blocks, no_blocks, ranges_of
 from replay.planning.extremes import TimeBounds, may_contain
 from replay.planning.named_plans import all_conditions
 from replay.planning.network import lasting_blocks, surviving_blocks
-from replay.planning.plan import Condition, IndexLookup
+from replay.planning.plan import IndexLookup
 from replay.planning.requirements import Requirements
 from replay.planning.statistics import BoolArray, IntArray, StreamStatistics
 
@@ -32,7 +32,7 @@ class CoarseMap:
 
     stretches: IntArray
     """Blocks outside which no match can lie, shape (n, 2)."""
-    admitted: dict[Condition, BoolArray]
+    admitted: dict[IndexLookup, BoolArray]
     """Blocks that may hold an event in a condition's range."""
     bounds: dict[str, AttributeBounds | TimeBounds]
     """Least and greatest values of each attribute the pattern bounds, by block."""
@@ -60,7 +60,7 @@ def draw_coarse_map(required: Requirements, statistics: StreamStatistics) -> Coa
     stretches = surviving_buckets(required, masks, leaves)
     stretches = cut_to_ends(stretches, required, leaves)
     stretches = touching(stretches, required.times, leaves)
-    return CoarseMap(stretches, {c: by_lookup[c.lookup] for c in conditions}, bounds)
+    return CoarseMap(stretches, by_lookup, bounds)
 
 
 def bounds_by_block(

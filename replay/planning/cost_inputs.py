@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from costmodel.arrays import FloatArray
 from costmodel.features import TEXT_COLUMNS, PlanFeatures, whole_stream
 from replay.planning.block_ranges import count_blocks, mask_of
-from replay.planning.block_selectivity import BlockShares, Spread, is_even
+from replay.planning.block_selectivity import BlockShares, is_even
 from replay.planning.coarse_map import CoarseMap
 from replay.planning.composite_lookup import is_said, said_once
 from replay.planning.intervals import BRIDGE_BLOCKS
@@ -21,16 +21,12 @@ from replay.planning.named_plans import (
     index_conditions,
 )
 from replay.planning.plan import Condition, IndexLookup, LookupOption, Selectivity
-from replay.planning.rate_strata import Pool, to_strata, window_rates
+from replay.planning.rate_strata import to_strata, window_rates
 from replay.planning.requirements import Requirements
 from replay.planning.statistics import IntArray, StreamStatistics
 
 FROM_FENCES = "index fences"
 FROM_TREE = "even between the tree's minima and maxima"
-
-RIM_MAX: Final = 0.5
-"""Part of a lookup's entries that may lie in row groups at its rim for the tree to tell how many of
-these are in the range; above, the fences are looked at once more, key by key."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,9 +65,10 @@ def gather(
         gaps = (*gaps, *(c for c in named if c.fills_gap and c not in gaps))
     composed = tuple(c for c in dict.fromkeys((*worth, *asked)) if c.together)
     said = {part for condition in (*composed, *gaps) for part in condition.together}
-    parts = tuple(c for c in singles if c.lookup in said and c.attribute in statistics.indexed)
+    parts = (c for c in singles if c.lookup in said and c.attribute in statistics.indexed)
     fences = _Fences.of((*worth, *asked, *gaps, *parts), statistics, coarse.stretches)
-    strata = _Strata.of(required, statistics, coarse, (*composed, *gaps), fences.between)
+    known = dict.fromkeys((*singles, *composed, *gaps))
+    strata = _Strata.of(required, statistics, coarse, known, fences.between)
     features = _features(required, statistics, asked, singles, fences, strata)
     n_events = max(statistics.n_events, 1)
     selectivities = tuple(
@@ -82,7 +79,7 @@ def gather(
             condition.lookup in fences.between
             or (is_said(condition, worth) and condition.attribute in statistics.indexed),
         )
-        for condition in dict.fromkeys((*singles, *composed, *gaps))
+        for condition in known
     )
     options = tuple(
         LookupOption(
@@ -90,7 +87,7 @@ def gather(
             tuple(c for c in (*asked, *gaps) if c.lookup == lookup),
             *fences.inside[lookup],
             min(strata.expected[lookup], float(fences.inside[lookup][1])),
-            strata.even.get(lookup),
+            lookup in strata.uneven,
         )
         for lookup in dict.fromkeys(c.lookup for c in (*asked, *gaps))
     )
@@ -199,43 +196,6 @@ def _beside_blocks(required: Requirements, statistics: StreamStatistics) -> floa
     return sum((1.0 + n * statistics.n_keys / per_block for n in looks), 0.0)
 
 
-def _expected(
-    condition: Condition,
-    fences: tuple[int, int] | None,
-    told: float,
-    tree: BlockShares,
-    known: Mapping[IndexLookup, float],
-    statistics: StreamStatistics,
-) -> float:
-    """Return how many events to expect in a range.
-
-    ``fences`` are the least and the most events, if there is an index, which differ by row groups
-    at the rim; ``told`` is the tree's number, and ``known`` are the events expected in ranges of
-    single attributes. A combination is often rarer than a row group is long, so that fences bound
-    it widely; then the attributes apart, were they independent, say where in between.
-    """
-    if fences is None:
-        return told
-    least, most = fences
-    is_wide = most - least > RIM_MAX * most
-    if condition.together:
-        if not is_wide:
-            return (least + most) / 2
-        n_events = max(float(tree.count.sum()), 1.0)
-        told = n_events
-        for part in condition.parts:
-            alone = known.get(part)
-            if alone is None:
-                alone = float(tree.blocks_with((part,))[1] @ tree.count)
-            told *= alone / n_events
-        return float(min(max(told, least, 1.0), most))
-    if is_wide:
-        return statistics.expect_count(*condition.lookup)
-    return (
-        float(min(max(told, least), most)) if tree.measures(condition.parts) else (least + most) / 2
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Strata:
     """How often each range occurs in each of s rate strata."""
@@ -250,9 +210,9 @@ class _Strata:
     """For each range the share of a stratum's events inside it, shape (s,)."""
     expected: dict[IndexLookup, float]
     """For each range the events inside it, in the whole stream."""
-    even: dict[IndexLookup, bool | None]
-    """For each range whether its events lie everywhere in what remains, as summaries of blocks
-    show; None where they show nothing."""
+    uneven: frozenset[IndexLookup]
+    """Those of which summaries of blocks show that not about as many events lie in each block that
+    remains."""
 
     @classmethod
     def of(
@@ -260,61 +220,60 @@ class _Strata:
         required: Requirements,
         statistics: StreamStatistics,
         coarse: CoarseMap,
-        further: Sequence[Condition],
+        conditions: Iterable[Condition],
         between: Mapping[IndexLookup, tuple[int, int]],
     ) -> _Strata:
         """Spread the entries of lookups over the blocks, and group these to strata.
 
-        ``further`` are conditions besides those of the coarse map: of gaps, and of several
-        attributes; ``between`` the least and most events in each range that has an index.
+        ``between`` are the least and most events in each range that has an index: inside these the
+        tree tells how many there are, if it can.
         """
         leaves = statistics.leaves
-        pool = Pool.of(mask_of(coarse.stretches, statistics.n_blocks), leaves.count)
-        window = pool.mean(window_rates(leaves, required.within, required.row_window))
-        density: dict[IndexLookup, FloatArray] = {}
-        expected: dict[IndexLookup, float] = {}
-        even: dict[IndexLookup, bool | None] = {}
         count = leaves.count.astype(np.float64)
-        one_event = 1.0 / count
-        conditions = (*coarse.admitted, *further)
-        names = dict.fromkeys(name for condition in conditions for name, _ in condition.parts)
+        n_events = float(max(statistics.n_events, 1))
+        left = np.flatnonzero(mask_of(coarse.stretches, statistics.n_blocks))
+        parts = {condition.lookup: condition.parts for condition in conditions}
+        names = dict.fromkeys(name for said in parts.values() for name, _ in said)
         tree = BlockShares(
             leaves.count,
-            {name: Spread.of(coarse.bounds.get(name) or statistics.bounds(name)) for name in names},
-            {condition.lookup: mask for condition, mask in coarse.admitted.items()},
+            {name: coarse.bounds.get(name) or statistics.bounds(name) for name in names},
+            coarse.admitted,
         )
-        for c in conditions:
-            if c.lookup in density:
-                continue
-            admitted, shares = tree.blocks_with(c.parts)
-            told, fences = float(shares @ count), between.get(c.lookup)
-            n = _expected(c, fences, told, tree, expected, statistics)
-            expected[c.lookup] = n
-            inside = pool.mean(shares)
-            if tree.measures(c.parts):
-                even[c.lookup] = is_even(inside, told, n)
+        expected: dict[IndexLookup, float] = {}
+        uneven = set[IndexLookup]()
+        rates = [window_rates(leaves, required.within, required.row_window)[left]]
+        for lookup, said in parts.items():
+            admitted, shares = tree.blocks_with(said)
+            n = told = float(shares @ count)
+            inside, fences = shares[left], between.get(lookup)
             if fences is not None:
+                (least, most), is_measured = fences, tree.measures(said)
+                if len(said) > 1:  # what is known of each says most, as if they were independent
+                    each = (expected.get(part, n_events) / n_events for part in said)
+                    n = min(max(n_events * math.prod(each), least), most)
+                else:
+                    n = min(max(told, least), most) if is_measured else (least + most) / 2
+                if is_measured and not is_even(inside, told, n):
+                    uneven.add(lookup)
                 # Where there are entries, a block that admits them may have one.
-                shares = np.where(admitted, np.maximum(shares, one_event), 0.0)
-                shares *= n / max(float(shares @ count), 1e-9)
-                inside = pool.mean(shares)
-            density[c.lookup] = np.minimum(inside, 1.0)
-        rows = np.array(list(density.values())).reshape(len(density), len(pool.events))
-        labels = to_strata(rows, window, pool.events)
-        stratum = pool.spread(labels, statistics.n_blocks)
-        n_strata = int(labels.max()) + 1
-        # Each stratum's part in each run of blocks, by events.
-        parts = (labels == np.arange(n_strata)[:, None]) * pool.events
-        events = parts.sum(axis=1)
-        means = parts @ rows.T / events[:, None]
+                shares = np.where(admitted, np.maximum(shares, 1.0 / count), 0.0)
+                inside = shares[left] * (n / max(float(shares @ count), 1e-9))
+            expected[lookup] = n
+            rates.append(np.minimum(inside, 1.0))
+        table = np.array(rates)
+        order, starts = to_strata(table)
+        weight = count[left][order]
+        events = np.add.reduceat(weight, starts)
+        means = np.add.reduceat(table[:, order] * weight, starts, axis=1) / events
+        begins = np.isin(left[order], coarse.stretches[:, 0])
         return cls(
             events,
-            np.bincount(stratum[stratum >= 0], minlength=n_strata).astype(np.float64),
-            np.bincount(stratum[coarse.stretches[:, 0]], minlength=n_strata).astype(np.float64),
-            _mean_window(parts, window),
-            {wanted: means[:, i] for i, wanted in enumerate(density)},
+            np.diff(starts, append=len(left)).astype(np.float64),
+            np.add.reduceat(begins, starts, dtype=np.float64),
+            means[0],
+            dict(zip(parts, means[1:], strict=True)),
             expected,
-            even,
+            frozenset(uneven),
         )
 
     def columns(self, wanted: Sequence[IndexLookup]) -> FloatArray:
@@ -330,9 +289,3 @@ class _Strata:
         for condition in conditions:
             product[:, block_at[condition.position]] *= self.density[condition.lookup]
         return product
-
-
-def _mean_window(parts: FloatArray, window: FloatArray) -> FloatArray:
-    if not np.isfinite(window).all():  # nothing bounds a match, anywhere
-        return np.full(len(parts), np.inf)
-    return np.asarray(parts @ window / parts.sum(axis=1))

@@ -39,11 +39,11 @@ def may_contain(ranges: KeyRanges, bounds: AttributeBounds | TimeBounds) -> Bool
     """
     if isinstance(bounds, TimeBounds):
         return _meets(ranges.ranges, bounds.minimum, bounds.maximum)
-    return _extremes_of(bounds).may_contain(ranges)
+    return extremes_of(bounds).may_contain(ranges)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Extremes:
+class Extremes:
     """Least and greatest values of n buckets, as numbers."""
 
     low: Any
@@ -69,18 +69,19 @@ class _Extremes:
 
 
 @lru_cache(ATTRIBUTES_KEPT)
-def _extremes_of(bounds: AttributeBounds) -> _Extremes:
+def extremes_of(bounds: AttributeBounds) -> Extremes:
+    """Return the least and greatest values that bounds, told by their identity, have as numbers."""
     has_values, is_unknown = bounds.known & (bounds.n_values > 0), ~bounds.known
     if not has_values.any():
         none = np.zeros(len(has_values))
-        return _Extremes(none, none, None, has_values, is_unknown, are_told=False)
+        return Extremes(none, none, [], has_values, is_unknown, are_told=False)
     low, high, texts = bounds.minimum, bounds.maximum, None
     if not (pa.types.is_integer(low.type) or pa.types.is_floating(low.type)):
         texts = sorted({*low.to_pylist(), *high.to_pylist()} - {None})
         known = pa.array(texts, low.type)
         low, high = (pc.index_in(values, value_set=known) for values in (low, high))
     low, high = _filled(low), _filled(high)
-    return _Extremes(low, high, texts, has_values, is_unknown, bool(has_values.all()))
+    return Extremes(low, high, texts, has_values, is_unknown, bool(has_values.all()))
 
 
 def _filled(values: pa.Array) -> Any:

@@ -1,4 +1,4 @@
-"""Compiled leaves of planning: joins of ascending arrays, order by key, ranges laid over blocks."""
+"""Compiled leaves of planning: joins of ascending arrays, order by key, spans of rows."""
 
 from __future__ import annotations
 
@@ -194,46 +194,3 @@ def _first_from(values, at, stop, least):  # type: ignore[no-untyped-def]
         else:
             stop = middle
     return at
-
-
-@njit(error_model="numpy")
-def lay_over(low, high, span, step, first, last, mean, second):  # type: ignore[no-untyped-def]
-    """Return where a range begins in each block, its part of even values, and of those tilted.
-
-    Parameters
-    ----------
-    low, high, span, step
-        As in ``shares._Numbers``, shape (n,).
-    first, last
-        The range, both ends included; an infinity where it has no bound.
-    mean, second
-        As in ``shares._Shape``, shape (n,).
-
-    Returns
-    -------
-    tuple of ndarray of float64, shape (n,)
-        The first from -1, the block's least value, to 1, or beyond where the range lies outside.
-        The last is NaN where no moments are known.
-    """
-    start, even, part = np.empty(len(low)), np.empty(len(low)), np.empty(len(low))
-    for i in range(len(low)):
-        begin, end = max(low[i], first), min(high[i], last)
-        even[i] = max(end - begin + step, 0.0) / span[i]  # less than 0 where it lies outside
-        start[i] = 2.0 * (begin - low[i]) / span[i] - 1.0
-        stop = start[i] + 2.0 * even[i]
-        # The integral of 1/2 + 3/2 mean y + 5/2 second (3 y^2 - 1) / 2 from start to stop.
-        tilt = 1.5 * mean[i] * (start[i] + stop)
-        bend = 2.5 * second[i] * (start[i] * (start[i] + stop) + stop * stop - 1.0)
-        part[i] = even[i] * (1.0 + tilt + bend)
-    return start, even, part
-
-
-@njit(_nrt=False)
-def add_parts(inside, part, even, least):  # type: ignore[no-untyped-def]
-    """Add to ``inside`` each part, at least ``least`` times what it is of even values.
-
-    Where that is no number, even values are taken.
-    """
-    for i in range(len(inside)):
-        kept = max(part[i], least * even[i])
-        inside[i] += kept if np.isfinite(kept) else even[i]

@@ -130,9 +130,9 @@ class LookupOption:
     """Entries in its ranges inside what the tree leaves, at least and at most, by fences."""
     expected: float
     """Events expected among them."""
-    is_even: bool | None
-    """Whether the tree's summaries show that its events lie everywhere, about as many in each
-    block: then no look at them can surprise. None: they show nothing."""
+    is_uneven: bool
+    """Whether the tree's summaries show that its events do not lie everywhere, about as many in
+    each block: else no look at them is expected to surprise."""
 
     @property
     def name(self) -> str:

@@ -172,8 +172,8 @@ class _Weighed:
         if lookup not in self._counted:
             within = statistics.leaves.base[self._stretches]
             least, most = statistics.estimate_count(*lookup, within=within)
-            expected = min(statistics.expect_count(*lookup), float(most))
-            self._counted[lookup] = LookupOption(lookup, (), least, most, expected, is_even=None)
+            expected = (least + most) / 2
+            self._counted[lookup] = LookupOption(lookup, (), least, most, expected, False)
         return self._counted[lookup]
 
     def _share_hit(self, place: int, conditions: Sequence[Condition]) -> float:

@@ -96,10 +96,6 @@ class StreamStatistics(Timeline, Protocol):
         """
         ...
 
-    def expect_count(self, attribute: str, ranges: KeyRanges) -> float:
-        """Return about how many index entries are in ``ranges``: between least and most."""
-        ...
-
     def holds_key(self, attribute: str) -> bool:
         """Return whether all runs of an index carry the stream's key column beside their key."""
         ...

@@ -39,11 +39,8 @@ from replay.planning.statistics import IntArray, Timeline
 
 EXPLORE_SHARE: Final = 0.4
 """Share of what is left to replay that lookups may take which are not expected to save anything,
-if the events of one do not lie everywhere: conditions are correlated in real data. Those before
-them that saved less than they took count as well."""
-
-EXPLORE_UNKNOWN: Final = 0.05
-"""The same of lookups of none of which the tree tells where its events lie, such as of texts."""
+if the tree tells that the events of one do not lie everywhere: conditions are correlated in real
+data. Those before them that saved less than they took count as well."""
 
 TRIED_SHARE: Final = 0.5
 """Share of what may be spent for nothing that such lookups may take: weights err as well."""
@@ -318,18 +315,16 @@ class _Stepping:
     def _may_try(self, chain: Sequence[LookupOption]) -> bool:
         """Return whether lookups of one basic block may be tried, if nothing is expected of them.
 
-        Not where the tree tells of all of them that their events lie everywhere.
+        Only where the tree tells of one of them that its events do not lie everywhere.
         """
-        if all(option.is_even for option in chain):
+        if not any(option.is_uneven for option in chain):
             return False
-        is_uneven = any(option.is_even is False for option in chain)
-        share = EXPLORE_SHARE if is_uneven else EXPLORE_UNKNOWN
         expected = self._expected_of(chain)
         # What is dense and turns out to lie everywhere is set aside without a sweep.
         sweep_s = 0.0 if self._is_dense(expected) and not self._asked else self._sweep_of(expected)
         cost_s = self._lookup_s(chain[0]) + sweep_s
         cost_s += sum(self._lookup_s(option, is_beside=True) for option in chain[1:])
-        is_cheap = self._lost_s + cost_s <= share * self.now_s
+        is_cheap = self._lost_s + cost_s <= EXPLORE_SHARE * self.now_s
         return is_cheap and self._is_safe(cost_s, TRIED_SHARE)
 
     def _judged(self, option: LookupOption, after_s: float, why: str) -> _Judged:
@@ -451,7 +446,7 @@ class _Stepping:
         self._plan = replace(
             self._plan,
             options=tuple(
-                replace(option, expected=float(self._state.counts[option.lookup]), is_even=True)
+                replace(option, expected=float(self._state.counts[option.lookup]), is_uneven=False)
                 if option in self._asked
                 else option
                 for option in self._plan.options
@@ -538,8 +533,8 @@ class _Stepping:
             else:
                 cost_s = self._cost(option)
                 why = f"not asked: it takes {in_words(cost_s)}, replaying {in_words(self.now_s)}"
-                if option.is_even:
-                    why += ", and its events lie everywhere"
+                if not option.is_uneven:
+                    why += ", and for all the tree tells its events lie everywhere"
                 if self._asked:
                     after_s = self._after(self._densities(option))
                     why += f"; about {in_words(after_s)} of it would be left"

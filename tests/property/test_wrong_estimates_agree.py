@@ -67,8 +67,7 @@ def check_auto(
         expected = rows_or_error(store, sql, "full")
         patch.setattr(SnapshotStatistics, "parameters", odd)
         if boldness:
-            patch.setattr(steps, "EXPLORE_SHARE", math.inf)
-            patch.setattr(steps, "EXPLORE_UNKNOWN", math.inf)
+            patch.setattr(steps._Stepping, "_may_try", lambda self, chain: True)
             patch.setattr(steps, "is_bearable", lambda *seconds: True)
             patch.setattr(steps, "SWEEP_S", math.inf if boldness == 2 else 0.0)
         if lie is not None:

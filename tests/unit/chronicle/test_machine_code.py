@@ -162,8 +162,8 @@ def test_without_a_home_a_private_folder_or_none_is_used_and_said_once(tmp_path,
     blocked.touch()
     script = (
         "from chronicle.compiled import compile_at_once; compile_at_once(); "
-        "from replay.planning.kernels import add_parts as k; import numpy as np; "
-        "k(np.ones(2), np.ones(2), np.ones(2), 0.5); print('done')"
+        "from replay.planning.kernels import find_members as k; import numpy as np; "
+        "k(np.arange(2), np.arange(2), 0, 1); print('done')"
     )
     environment = {
         **{k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"},

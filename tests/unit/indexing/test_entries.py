@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing.entries import choose_cuts, sort_entries
-from indexing.fences import Fences, expect_entries
-from indexing.key_range import KeyRange, KeyRanges, to_bounds
-from indexing.keys import KeyKind, to_keys
+from indexing.fences import Fences
+from indexing.key_range import KeyRange, KeyRanges
+from indexing.keys import to_keys
 from tests.oracles.index import to_key
 from tests.unit.indexing.index_strategies import streams
 
@@ -96,19 +96,3 @@ def ranges(draw: st.DrawFn) -> KeyRanges:
     bound = st.none() | st.integers(-10, 10)
     found = st.builds(KeyRange, bound, bound, st.booleans(), st.booleans())
     return KeyRanges.of(draw(st.lists(found, max_size=3)))
-
-
-@given(st.lists(fences(), max_size=4), ranges(), st.sampled_from([KeyKind.INTEGER, KeyKind.DOUBLE]))
-def test_runs_are_expected_to_hold_together_what_each_is_alone(
-    runs: list[Fences], wanted: KeyRanges, kind: KeyKind
-) -> None:
-    runs = [
-        Fences(run.low.astype(kind.numpy_type), run.high.astype(kind.numpy_type), run.count)
-        for run in runs
-    ]
-    bounds = to_bounds(wanted, kind)
-    together = expect_entries(runs, bounds)
-    assert together == [expect_entries([run], bounds)[0] for run in runs]
-    for run, expected in zip(runs, together, strict=True):
-        least, most = run.count_between(bounds)
-        assert least <= expected <= most

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import indexing
 from indexing.cache import BoundedCache
-from indexing.config import FENCE_ENTRIES
 from indexing.errors import UnknownIndexError
 from indexing.index import _ANSWER_BYTES, Index, RunTable, _answer_bytes, _answers
 from indexing.key_range import KeyRange, KeyRanges
@@ -387,39 +386,3 @@ def test_kept_value_is_not_made_again() -> None:
     cache: BoundedCache[str, int] = BoundedCache(3, lambda _: 1)
     assert cache.get("a", lambda: 1) == 1
     assert cache.get("a", lambda: 2) == 1
-
-
-def index_of_prices(folder: Path, prices: list[float] | list[int]) -> Index:
-    pieces = cut_into_pieces(integers(prices), [], 64)
-    return index_over(folder, pieces, fence_entries=FENCE_ENTRIES)
-
-
-def test_a_range_between_two_fences_is_expected_in_proportion(tmp_path: Path) -> None:
-    price = index_of_prices(tmp_path, [(i * 1237) % 4000 / 4 for i in range(4000)])
-
-    def expected(low: float, high: float) -> float:
-        return price.expect_count(KeyRanges.of([KeyRange(low, high)]))
-
-    # Prices are 0, 0.25, … 999.75, each once: four of them a unit.
-    assert expected(100.0, 200.0) == pytest.approx(400, rel=0.02)
-    assert expected(300.0, 310.0) == pytest.approx(40, rel=0.05)
-    assert expected(500.1, 500.2) == 1.0
-    assert expected(2000.0, 3000.0) == 0.0
-
-
-@pytest.mark.parametrize("n_prices", [4, 20, 100])
-def test_a_price_that_is_repeated_is_expected_as_often_as_others(
-    tmp_path: Path, n_prices: int
-) -> None:
-    prices = [float((i * 1237) % n_prices) for i in range(4000)]
-    index = index_of_prices(tmp_path, prices)
-    ranges = [KeyRanges.of([KeyRange(p, p)]) for p in sorted(set(prices))]
-    found = [index.expect_count(one) for one in ranges]
-    # Each has as many entries as any other, 4,000 in all.
-    assert sum(found) == pytest.approx(4000, rel=0.7)
-    assert np.median(found) == pytest.approx(4000 / n_prices, rel=1.0)
-
-
-def test_a_whole_number_that_never_repeats_is_expected_once(tmp_path: Path) -> None:
-    index = index_of_prices(tmp_path, [(i * 1237) % 4000 for i in range(4000)])
-    assert index.expect_count(KeyRanges.of([KeyRange(1700, 1700)])) == pytest.approx(1.0, rel=0.1)

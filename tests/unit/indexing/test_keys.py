@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from decimal import Decimal
 from itertools import pairwise
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -229,26 +228,3 @@ def test_nan_bound_admits_nothing(kind: KeyKind) -> None:
 def test_bound_that_cannot_be_compared_is_refused(ranges: KeyRange, kind: KeyKind) -> None:
     with pytest.raises(IndexingError, match="bound"):
         to_bounds(KeyRanges((ranges,)), kind)
-
-
-def test_shares_of_whole_numbers_count_both_ends() -> None:
-    low, high = np.array([0, 10, 20, 30, 7]), np.array([9, 19, 29, 39, 7])
-    ranges = KeyRanges.of([KeyRange(5, 24), KeyRange(36, 36)])
-    shares = to_bounds(ranges, KeyKind.INTEGER).shares_between(low, high)
-    assert shares.tolist() == [0.5, 1.0, 0.5, 0.1, 1.0]
-
-
-def test_shares_of_doubles_are_lengths_and_one_key_is_in_or_out() -> None:
-    low, high = np.array([0.0, 1.0, 2.0, 0.75, 3.0]), np.array([1.0, 2.0, 3.0, 0.75, 3.0])
-    ranges = KeyRanges.of([KeyRange(0.75, 2.5)])
-    shares = to_bounds(ranges, KeyKind.DOUBLE).shares_between(low, high)
-    assert shares.tolist() == [0.25, 1.0, 0.5, 1.0, 0.0]
-
-
-def test_shares_stay_between_none_and_all_whatever_the_extremes() -> None:
-    low = np.array([-math.inf, 0.0, -1.7e308, -math.inf])
-    high = np.array([0.0, math.inf, 1.7e308, math.inf])
-    shares = to_bounds(KeyRanges.of([KeyRange(1.0, None)]), KeyKind.DOUBLE).shares_between(
-        low, high
-    )
-    assert shares.tolist() == [0.0, 0.5, 0.5, 0.5]

@@ -218,9 +218,6 @@ class SmallStatistics:
         n = len(self.occurrences(name, ranges).seq)
         return n, n
 
-    def expect_count(self, name: str, ranges: KeyRanges) -> float:
-        return float(len(self.occurrences(name, ranges).seq))
-
     def holds_key(self, name: str) -> bool:
         return self.key is not None
 

@@ -13,17 +13,11 @@ from hypothesis import strategies as st
 from indexing.key_range import KeyRange, KeyRanges
 from replay.language.bound import Call, DataType, Literal, Semantics, SkipMode, Symbol
 from replay.patterns.requirements import requirements
-from replay.planning.block_selectivity import LEAST, RANGES_MEASURED_MAX, Spread
+from replay.planning.block_selectivity import RANGES_MEASURED_MAX, block_shares, is_measured
 from replay.planning.coarse_map import draw_coarse_map
 from replay.planning.cost_inputs import CostInputs, gather
 from replay.planning.extremes import TimeBounds, may_contain
-from replay.planning.rate_strata import (
-    POOLS_MAX,
-    STRATA_MAX,
-    Pool,
-    to_strata,
-    window_rates,
-)
+from replay.planning.rate_strata import STRATA_MAX, to_strata, window_rates
 from replay.planning.statistics import IntArray
 from tests.unit.planning.streams import (
     SmallBounds,
@@ -122,9 +116,11 @@ def test_rates_that_differ_by_place_are_strata():
     # Extremes say that either part may hold a 1 anywhere; the entries are all there are.
     entries = sum(row["a"] == 1 for row in made)
     told = features.segment_events @ features.density[:, 0]
-    assert features.segment_events.tolist() == [800.0, 200.0]
+    # A hundred blocks of ten events are sixteen strata of six or seven.
+    assert set(features.segment_blocks.tolist()) == {6.0, 7.0}
+    assert features.segment_events.sum() == 1000
     assert told == pytest.approx(entries)
-    assert features.density[1, 0] > features.density[0, 0]
+    assert features.density[-1, 0] > features.density[0, 0]
 
 
 def test_blocks_that_the_tree_rules_out_are_no_part_of_any_stratum():
@@ -172,15 +168,6 @@ def test_what_the_tree_tells_counts_only_between_what_the_fences_allow():
     query = query_of(A, [both(compare(">=", "a", 1), compare("<=", "a", 9))])
     found = gathered(query, Fenced(made, 10, ["a"])).features
     assert found.density == pytest.approx(np.array([[205 / 1000]]))
-
-
-def test_fences_are_looked_at_closely_where_most_of_the_range_is_rim():
-    # One event; the fences say none to six, the tree nearly all.
-    made = [{"t": i, "a": 10 * (i % 2) + (i == 50), "b": 0, "k": 0} for i in range(1000)]
-    query = query_of(A, [both(compare(">=", "a", 1), compare("<=", "a", 9))])
-    found = gathered(query, Fenced(made, 10, ["a"])).features
-    assert found.density == pytest.approx(np.array([[1 / 1000]]))
-    assert found.lookup_entries.tolist() == [6.0]
 
 
 def test_names_are_expected_halfway_between_what_the_fences_allow():
@@ -237,14 +224,14 @@ def test_what_fills_a_gap_is_no_condition_of_the_cost_model_but_can_be_asked():
 def test_options_tell_whether_events_lie_everywhere():
     query = query_of(seq(A, B), [compare("<=", "a", 4), compare("=", "b", 1)])
     everywhere = gathered(query, SmallStatistics(even(1000), 10, ["a", "b"]))
-    assert [o.is_even for o in everywhere.options] == [True, True]
+    assert [o.is_uneven for o in everywhere.options] == [False, False]
     made = [{"t": i, "a": (i // 100) % 10, "b": i % 2, "k": 0} for i in range(1000)]
     drifting = gathered(query, SmallStatistics(made, 30, ["a", "b"]))
-    assert [o.is_even for o in drifting.options] == [False, True]
+    assert [o.is_uneven for o in drifting.options] == [True, False]
     texts = [{"t": i, "s": "abc"[i % 3]} for i in range(999)]
     text = Call("=", (attribute("s", TEXT), Literal("b", TEXT)), DataType.BOOLEAN)
     unknown = gathered(query_of(A, [text]), SmallStatistics(texts, 9, ["s"]))
-    assert [o.is_even for o in unknown.options] == [None]
+    assert [o.is_uneven for o in unknown.options] == [False]
 
 
 def test_query_without_a_bound_has_windows_without_end():
@@ -280,11 +267,7 @@ def summary_of(blocks) -> SmallBounds:
 def shares(r: KeyRange | KeyRanges, bounds, count=100) -> list[float]:
     ranges = r if isinstance(r, KeyRanges) else KeyRanges((r,))
     admitted = may_contain(ranges, bounds)
-    return Spread.of(bounds).shares(ranges, admitted, np.full(len(admitted), count)).tolist()
-
-
-def counted(low: float, high: float, blocks) -> np.ndarray:
-    return np.array([np.mean((block >= low) & (block <= high)) for block in blocks])
+    return block_shares(ranges, bounds, admitted, np.full(len(admitted), count)).tolist()
 
 
 def test_range_of_doubles_holds_its_part_of_each_span():
@@ -334,48 +317,11 @@ def test_times_lie_evenly_between_first_and_last():
     assert shares(KeyRange(5, 9), times, count=10) == pytest.approx([0.5, 0.0])
 
 
-def test_even_values_lie_as_without_moments():
-    even = [np.linspace(0.0, 4.0, 4001), np.linspace(-3.0, 9.0, 4001)]
-    known, unknown = summary_of(even), bounds_of([0.0, -3.0], [4.0, 9.0])
-    for r in (KeyRange(1.0, 2.0), KeyRange(None, 0.5), KeyRange(3.5, None)):
-        assert shares(r, known, 4001) == pytest.approx(shares(r, unknown), abs=2e-3)
-
-
 def test_every_whole_number_as_often_as_any_other_lies_evenly():
-    # Mean 4.5 and variance 8.25: each of the ten has a tenth, though they are points.
+    # Each of the ten has a tenth, though they are points.
     numbers = summary_of([np.arange(10), np.repeat(np.arange(10), 10)])
     assert shares(KeyRange(5, 9), numbers, 10) == pytest.approx([0.5, 0.5])
     assert shares(KeyRange(3, 3), numbers, 10) == pytest.approx([0.1, 0.1])
-
-
-@pytest.mark.parametrize("low", [-2.0, -0.5, 0.0, 1.0, 2.5])
-def test_values_around_a_mean_that_drifts_lie_around_it(low):
-    random = np.random.default_rng(7)
-    blocks = [random.normal(mean, 0.5, 2048) for mean in np.linspace(-3, 3, 60)]
-    truth = counted(low, low + 0.3, blocks)
-    found = np.array(shares(KeyRange(low, low + 0.3), summary_of(blocks), 2048))
-    extremes = [block.min() for block in blocks], [block.max() for block in blocks]
-    even = np.array(shares(KeyRange(low, low + 0.3), bounds_of(*extremes)))
-    assert np.abs(found - truth).sum() < 0.15 * truth.sum()
-    assert np.abs(even - truth).sum() > 0.5 * truth.sum()
-
-
-def test_values_that_crowd_at_one_end_lie_there():
-    # One far value: extremes alone put a tenth of the others where there is none.
-    block = np.append(np.random.default_rng(1).normal(5.0, 1.0, 2047), 100.0)
-    found = shares(KeyRange(40.0, 50.0), summary_of([block]), 2048)
-    assert found == pytest.approx([LEAST * 10.0 / (100.0 - block.min())], rel=1e-6)
-    assert shares(KeyRange(4.0, 6.0), summary_of([block]), 2048)[0] > 0.15
-
-
-def test_values_at_both_ends_leave_the_middle_empty():
-    random = np.random.default_rng(2)
-    block = np.concatenate([random.uniform(0.0, 0.1, 1024), random.uniform(0.9, 1.0, 1024)])
-    bounds = summary_of([block])
-    assert shares(KeyRange(0.4, 0.6), bounds, 2048)[0] == pytest.approx(0.2 * LEAST, rel=0.01)
-    low, high = (shares(KeyRange(*r), bounds, 2048)[0] for r in ((0.0, 0.1), (0.9, 1.0)))
-    assert low == pytest.approx(high, rel=0.1)
-    assert low > 0.2
 
 
 def test_blocks_of_one_value_hold_it_whole():
@@ -385,11 +331,11 @@ def test_blocks_of_one_value_hold_it_whole():
 
 
 def test_long_lists_of_ranges_are_not_measured():
-    spread = Spread.of(bounds_of([0], [99]))
+    numbers, texts = bounds_of([0], [99]), bounds_of(["a"], ["b"])
     ranges = [KeyRange(3 * i, 3 * i) for i in range(RANGES_MEASURED_MAX + 1)]
-    assert spread.measures(KeyRanges(tuple(ranges[:-1])))
-    assert not spread.measures(KeyRanges(tuple(ranges)))
-    assert not Spread.of(bounds_of(["a"], ["b"])).measures(KeyRanges(tuple(ranges[:1])))
+    assert is_measured(KeyRanges(tuple(ranges[:-1])), numbers)
+    assert not is_measured(KeyRanges(tuple(ranges)), numbers)
+    assert not is_measured(KeyRanges(tuple(ranges[:1])), texts)
 
 
 numbers = st.floats(-1e300, 1e300) | st.floats(-10, 10) | st.sampled_from([-np.inf, np.inf])
@@ -409,85 +355,43 @@ def test_shares_are_shares_whatever_the_values(blocks, border):
     assert all(share == 0.0 for share, ok in zip(found, admitted, strict=True) if not ok)
 
 
-EVERYWHERE = np.inf
+def strata(rates) -> list[list[int]]:
+    """Return the blocks of each stratum, ascending."""
+    order, starts = to_strata(np.atleast_2d(np.array(rates, dtype=np.float64)))
+    return [sorted(part.tolist()) for part in np.split(order, starts[1:])]
 
 
-def segments(densities, *, window=EVERYWHERE) -> list[int]:
-    rows = np.atleast_2d(np.array(densities, dtype=np.float64))
-    windows = np.broadcast_to(np.array(window, dtype=np.float64), (rows.shape[1],))
-    return to_strata(rows, windows, np.full(rows.shape[1], 100.0)).tolist()
-
-
-def test_even_data_is_one_segment():
+def test_even_data_is_one_stratum():
     noise = 1 + 0.03 * np.random.default_rng(1).standard_normal((3, 500))
-    assert set(segments(np.array([[0.1], [0.01], [0.5]]) * noise)) == {0}
+    rates = np.vstack((np.array([[0.1], [0.01], [0.5]]) * noise, np.full(500, np.inf)))
+    assert strata(rates) == [list(range(500))]
+    assert strata(np.zeros((2, 3))) == [[0, 1, 2]]
 
 
-def test_blocks_of_another_rate_are_a_segment_of_their_own():
-    assert segments([0.1, 0.1, 0.1, 0.001, 0.001]) == [0, 0, 0, 1, 1]
-    # Two conditions that change at different places make three mixtures.
-    assert segments([[0.1] * 4 + [0.8] * 3, [0.2] * 5 + [0.01] * 2]) == [0] * 4 + [2] + [1] * 2
-
-
-def test_fuller_windows_are_a_segment_of_their_own():
-    assert segments([0.1] * 5, window=[300, 300, 300, 5, 5]) == [0, 0, 0, 1, 1]
-
-
-def test_blocks_that_do_not_remain_have_no_segment():
-    pool = Pool.of(np.array([True, False, True, True, False]), np.array([10, 10, 20, 10, 10]))
-    assert pool.events.tolist() == [10.0, 20.0, 10.0]
-    assert pool.mean(np.array([0.1, 0.2, 0.3, 0.4, 0.5])).tolist() == [0.1, 0.3, 0.4]
-    assert pool.spread(np.array([7, 8, 9]), 5).tolist() == [7, -1, 8, 9, -1]
-
-
-def test_neighbours_are_pooled_where_there_are_many_blocks():
-    n = 3 * POOLS_MAX  # three blocks to a run, with 1, 2 and 3 events
-    remaining = np.ones(n + 1, dtype=bool)
-    remaining[5] = False
-    pool = Pool.of(remaining, np.append(np.tile([1, 2, 3], POOLS_MAX), 9))
-    values = np.append(np.tile([0.6, 0.3, 0.0], POOLS_MAX), 0.5)
-    assert pool.events[0] == 6
-    assert pool.mean(values)[0] == pytest.approx(0.2)
-    # Without block 5 the second run is blocks 3, 4 and 6.
-    assert pool.events[1] == 1 + 2 + 1
-    assert pool.mean(values)[1] == pytest.approx((0.6 + 2 * 0.3 + 0.6) / 4)
-    assert pool.spread(np.arange(POOLS_MAX), n + 1)[:8].tolist() == [0, 0, 0, 1, 1, -1, 1, 2]
-
-
-def test_many_mixtures_become_few_segments_that_follow_the_drift():
-    # The rate goes through seven decades, ever slower: far more classes than segments.
-    octaves = -23 * np.linspace(1, 0, 2000) ** 2
-    found = np.array(segments(2.0**octaves))
-    assert set(found) == set(range(STRATA_MAX))
-    widest = max(np.ptp(octaves[found == label]) for label in range(STRATA_MAX))
-    assert widest < 23 / STRATA_MAX * 2
-
-
-def test_rare_mixtures_share_the_last_segment():
-    densities = np.full(1000, 0.1)
-    densities[::50] = 2.0 ** -np.arange(4, 24)
-    found = segments(densities)
-    assert found.count(0) == 980
-    assert set(found) == set(range(STRATA_MAX))
+def test_blocks_are_parted_by_how_often_all_that_is_wanted_comes_together():
+    rare, frequent = [0.01, 0.02] * STRATA_MAX, [0.8] * 2 * STRATA_MAX
+    found = strata([rare, frequent])
+    assert found[0] == [0, 2]
+    assert found[-1] == [2 * STRATA_MAX - 3, 2 * STRATA_MAX - 1]
+    # Products are 0.02, 0.08 and 0.06; windows count as well.
+    assert strata([[0.1, 0.2, 0.6], [0.2, 0.4, 0.1]]) == [[0], [2], [1]]
+    assert strata([[0.1, 0.1], [300.0, 5.0]]) == [[1], [0]]
 
 
 @given(
     st.integers(1, 40).flatmap(
-        lambda n: st.tuples(
-            st.lists(st.lists(st.floats(0, 1), min_size=n, max_size=n), max_size=4),
-            st.lists(st.floats(1, 1e6) | st.just(np.inf), min_size=n, max_size=n),
+        lambda n: st.lists(
+            st.lists(st.floats(0, 1) | st.just(np.inf), min_size=n, max_size=n),
+            min_size=1,
+            max_size=4,
         )
     )
 )
-def test_every_run_has_a_segment_and_the_first_is_largest(case):
-    densities, window = case
-    rows = np.array(densities, dtype=np.float64).reshape(len(densities), len(window))
-    labels = to_strata(rows, np.array(window), np.full(len(window), 7.0))
-    assert labels.shape == (len(window),)
-    sizes = np.bincount(labels)
-    assert len(sizes) <= STRATA_MAX
-    assert (sizes > 0).all()
-    assert (np.diff(sizes[: STRATA_MAX - 1]) <= 0).all()
+def test_every_block_has_a_stratum_and_none_is_empty(rates):
+    found = strata(rates)
+    assert sorted(block for part in found for block in part) == list(range(len(rates[0])))
+    assert len(found) <= STRATA_MAX
+    assert all(found)
 
 
 def leaves_of(t_min, t_max, count) -> SmallLeaves:
