@@ -57,10 +57,6 @@ class LookupState:
         self._expected = {option.lookup: option.expected for option in plan.options}
         self._given: dict[Slot, Occurrences] = {}
         """What was found, as far as later lookups left it."""
-        self._anchors: list[Occurrences] = []
-        """What was found by lookups asked everywhere."""
-        self._met: set[int] = set()
-        """Basic blocks of which events were looked for beside others."""
         self._everywhere: set[IndexLookup] = set()
         """Lookups that were not asked in some rows alone."""
         self._narrowed: Narrowed | None = None
@@ -92,10 +88,7 @@ class LookupState:
         elif self._has_keys:  # which are numbered anew for all that was found
             self._given.update(self._occurrences(self.plan.conditions))
         else:
-            found = self._occurrences(conditions)
-            self._given.update(found)
-            if rows is None:
-                self._anchors.extend({id(given): given for given in found.values()}.values())
+            self._given.update(self._occurrences(conditions))
         self._narrowed = self._found = None
 
     def begun_anew(self, plan: Plan) -> LookupState:
@@ -136,7 +129,6 @@ class LookupState:
             beside = rows_of_neighbours(self.plan, self._given, places, n_entries, n_events)
         # Of single keys row groups without a row in question are left out: a sweep leaves most out.
         if beside is not None and not (lookup[1].is_of_keys and self._narrow(lookup)):
-            self._met.update(self.plan.required.block_at[place] for place in places)
             return beside, None
         narrowed = self._narrow(lookup)
         if narrowed is not None:
@@ -185,7 +177,7 @@ class LookupState:
     def _narrow(self, lookup: IndexLookup) -> Narrowed | None:
         """Return what is left of the stream for a lookup; None: not worth finding out."""
         n_events, features = self._statistics.n_events, self.plan.features
-        n_hits = expected_hits(self._given, self.plan, n_events, self._met)
+        n_hits = expected_hits(self._given, self.plan, n_events)
         times_covered = 0.0
         # A sweep done before may be used whatever it would be worth now.
         if features is not None and self._narrowed is None:
@@ -193,7 +185,7 @@ class LookupState:
         if not may_narrow(n_hits, self.n_given, self._expected[lookup], times_covered):
             return None
         if self._narrowed is None:
-            self._narrowed = narrow(self.plan, self._given, self._statistics, self._anchors)
+            self._narrowed = narrow(self.plan, self._given, self._statistics)
             if not self._has_keys:
                 self._given.update(self._narrowed.given(self.plan.conditions))
         return self._narrowed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from costmodel.lookups import (
     ROWS_MAX,
     SATURATED,
 )
-from replay.planning.ascending import count_on, lower_bounds, row_lower_bounds, saturating_add
+from replay.planning.ascending import count_on, row_lower_bounds
 from replay.planning.hits import by_place
 from replay.planning.intervals import Intervals, fills_of, join_blocks, sweep
 from replay.planning.plan import Condition, Occurrences, Plan, Slot
@@ -133,34 +133,18 @@ def meet(known: Mapping[int, Occurrences], seq: IntArray) -> dict[int, Occurrenc
     return {place: kept[id(given)] for place, given in known.items()}
 
 
-def expected_hits(
-    given: Mapping[Slot, Occurrences], plan: Plan, n_events: int, met: Collection[int] = ()
-) -> float:
+def expected_hits(given: Mapping[Slot, Occurrences], plan: Plan, n_events: int) -> float:
     """Return how many occurrences the rarest basic block asked for has, if chance joins them.
 
-    Infinite if no basic block was asked for. Of blocks in ``met`` events were looked for beside
-    others: chance says nothing of those; the shortest list holds all that they have in common.
+    Infinite if no basic block was asked for.
     """
-    # Attributes of one place that were met with each other have one list.
-    lists = {(p, id(g)): (p, g) for (p, _), g in given.items()}.values()
-    shares = _block_shares(lists, plan.required, n_events, met)
-    return max(n_events, 1) * min(shares.values()) if shares else math.inf
-
-
-def _block_shares(
-    lists: Iterable[tuple[int, Occurrences]],
-    required: Requirements,
-    n_events: int,
-    met: Collection[int] = (),
-) -> dict[int, float]:
-    """Return the share of events at which each basic block asked for occurs, if by chance."""
     shares: dict[int, float] = {}
-    for place, found in lists:
+    # Attributes of one place that were met with each other have one list.
+    for place, found in {(p, id(g)): (p, g) for (p, _), g in given.items()}.values():
         if place >= 0:
-            block, share = required.block_at[place], len(found.seq) / max(n_events, 1)
-            before = shares.get(block, 1.0)
-            shares[block] = min(before, share) if block in met else before * share
-    return shares
+            block = plan.required.block_at[place]
+            shares[block] = shares.get(block, 1.0) * len(found.seq) / max(n_events, 1)
+    return max(n_events, 1) * min(shares.values()) if shares else math.inf
 
 
 def may_narrow(
@@ -178,17 +162,10 @@ def may_narrow(
     return n_entries >= ENTRIES_MIN and is_rare and n_given <= GIVEN_MAX * n_entries
 
 
-def narrow(
-    plan: Plan,
-    occurrences: Mapping[Slot, Occurrences],
-    statistics: Timeline,
-    anchors: Sequence[Occurrences],
-) -> Narrowed:
+def narrow(plan: Plan, occurrences: Mapping[Slot, Occurrences], statistics: Timeline) -> Narrowed:
     """Compute what results of lookups leave of each other, and of the stream for further ones.
 
-    The plan's conditions are those asked so far, one at least at a position. ``anchors`` are events
-    whose rows and times are known, in lists ascending by both: between them lies what the
-    intervals' times say of rows, nearer than the tree's blocks tell it.
+    The plan's conditions are those asked so far, one at least at a position.
 
     Why: a match lies within the replay interval of its candidate, whatever further conditions it
     satisfies. So an event outside all intervals is in no match, and leaving it out takes no
@@ -196,10 +173,9 @@ def narrow(
     """
     required = plan.required
     found = by_place(plan.conditions, occurrences, statistics.leaves.base[plan.stretches])
-    found = _around_rarest(required, found, statistics, anchors)
     hits = join_blocks(required, found, statistics)
     intervals = sweep(hits, fills_of(found), required, statistics)
-    spans = rows_of_intervals(intervals, statistics, anchors)
+    spans = rows_of_intervals(intervals, statistics)
     block_at = required.block_at
     rows = {block_at[hit.first]: hit.start[places_in(hit.start, spans)] for hit in hits}
     left = {}
@@ -213,80 +189,24 @@ def narrow(
     return Narrowed(required, left, rows, spans)
 
 
-def _around_rarest(
-    required: Requirements,
-    found: dict[int, Occurrences],
-    statistics: Timeline,
-    anchors: Sequence[Occurrences],
-) -> dict[int, Occurrences]:
-    """Leave out occurrences outside the intervals of the rarest block.
+def rows_of_intervals(intervals: Intervals, statistics: Timeline) -> tuple[IntArray, IntArray]:
+    """Return the rows of replay intervals, united: first rows, and rows behind the last.
 
-    Where it is rare, that is most: joining and chaining all of them would take longer. How rare it
-    is, is told by its positions together, as if by chance.
+    A time bounds rows by the tree's blocks.
     """
-    shares = _block_shares(found.items(), required, statistics.n_events)
-    rarest = min(shares, key=lambda b: shares[b])
-    n_most = max(len(given.seq) for given in found.values())
-    if max(statistics.n_events, 1) * shares[rarest] > CANDIDATES_MAX * n_most:
-        return found
-    block = range(*required.blocks[rarest])
-    of_block = {place: given for place, given in found.items() if place in block}
-    hits = join_blocks(required, of_block, statistics)
-    spans = rows_of_intervals(sweep(hits, {}, required, statistics), statistics, anchors)
-    # Several places often have the events of one lookup.
-    near = {id(given): given for given in found.values()}
-    near = {key: given.take(places_in(given.seq, spans)) for key, given in near.items()}
-    return {place: near[id(given)] for place, given in found.items()}
-
-
-def rows_of_intervals(
-    intervals: Intervals, statistics: Timeline, anchors: Sequence[Occurrences]
-) -> tuple[IntArray, IntArray]:
-    """Return the rows of replay intervals, united: first rows, and rows behind the last."""
-    leaves, n_events = statistics.leaves, statistics.n_events
+    leaves = statistics.leaves
     first = np.zeros(intervals.n, dtype=np.int64)
-    stop = np.full(intervals.n, n_events)
+    stop = np.full(intervals.n, statistics.n_events)
     if intervals.seq_low is not None:
         first = np.maximum(first, intervals.seq_low)
+    if intervals.t_low is not None:
+        first = np.maximum(first, leaves.base[np.searchsorted(leaves.t_max, intervals.t_low)])
     if intervals.seq_high is not None:
         stop = np.minimum(stop, intervals.seq_high + 1)
-    # The list with most events tells rows best; where it is short, the tree's blocks do as well.
-    known = max(anchors, key=lambda given: len(given.seq), default=None)
-    if known is not None and len(known.seq):
-        first, stop = _between(known, intervals, first, stop)
-    if known is None or len(known.seq) < len(leaves.t_min):
-        if intervals.t_low is not None:
-            first = np.maximum(first, leaves.base[np.searchsorted(leaves.t_max, intervals.t_low)])
-        if intervals.t_high is not None:
-            behind = np.searchsorted(leaves.t_min, intervals.t_high, side="right")
-            stop = np.minimum(stop, leaves.base[behind])
-    return united(first, stop)
-
-
-def _between(
-    known: Occurrences, intervals: Intervals, first: IntArray, stop: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Return the rows of intervals as near as events tell whose rows and times are known."""
-    n = len(known.seq)
-    if intervals.t_low is not None:
-        before = _lower_bounds(known.t, intervals.t_low, ascend=intervals.ascend)
-        behind = known.seq[np.maximum(before, 1) - 1] + 1
-        first = np.maximum(first, np.where(before > 0, behind, 0))
     if intervals.t_high is not None:
-        beyond = saturating_add(intervals.t_high, 1)
-        at = _lower_bounds(known.t, beyond, ascend=intervals.ascend)
-        # No time is greater than the greatest number, so no event is known to be beyond that.
-        is_beyond = (at < n) & (beyond > intervals.t_high)
-        nearest = known.seq[np.minimum(at, n - 1)]
-        stop = np.where(is_beyond, np.minimum(stop, nearest), stop)
-    return first, stop
-
-
-def _lower_bounds(values: IntArray, wanted: IntArray, *, ascend: bool) -> IntArray:
-    """Return for each of ``wanted``, which may ascend, how many ascending values are smaller."""
-    if ascend:
-        return lower_bounds(values, wanted)
-    return np.asarray(np.searchsorted(values, wanted), dtype=np.int64)
+        behind = np.searchsorted(leaves.t_min, intervals.t_high, side="right")
+        stop = np.minimum(stop, leaves.base[behind])
+    return united(first, stop)
 
 
 def united(first: IntArray, stop: IntArray) -> tuple[IntArray, IntArray]:
