@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
@@ -25,7 +26,8 @@ from replay.engines.statistics import SnapshotStatistics
 from replay.errors import SkipError
 from replay.language import bind, parse_query
 from replay.patterns import local
-from replay.planning import row_filter, steps
+from replay.planning import cost_inputs, row_filter, steps
+from replay.planning.block_selectivity import BlockShares
 from tests.memory_stream import damage_run, index, some_store
 from tests.oracles.matcher import match_rows
 from tests.oracles.view import OutOfStepsError
@@ -120,7 +122,9 @@ def every_lookup_within_rows(candidates_max: float | None) -> Iterator[None]:
         patch.setattr(row_filter, "COVER_MAX", 1.0)
         for name in ("ROWS_MAX", "GIVEN_MAX", "SATURATED"):
             patch.setattr(row_filter, name, 1e9)
-        patch.setattr(steps._Stepping, "_may_try", lambda self, chain: True)
+        patch.setattr(steps, "EXPLORE_SHARE", math.inf)
+        patch.setattr(cost_inputs, "are_even", lambda shares: np.zeros(len(shares), np.bool_))
+        patch.setattr(BlockShares, "measures", lambda shares, parts: True)
         patch.setattr(steps, "is_bearable", lambda *seconds: True)
         patch.setattr(row_mask, "ROW_MASK_BITS_MAX", 4)
         patch.setattr(tail, "FENCE_ENTRIES", 3)

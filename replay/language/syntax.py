@@ -6,7 +6,7 @@ Every node knows its place in the text (``at``, an offset), which equality does 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from replay.language.bound import Asked, EdgeKind, JoinKind, RowsPerMatch, Semantics, SkipMode
@@ -676,12 +676,12 @@ def scalar_queries(query: PatternQuery) -> list[ScalarQuery]:
 
 
 def nodes_of(part: object) -> Iterator[Node]:
-    """Yield the nodes of a tree, parents first; the query of a `ScalarQuery` is none of them."""
+    """Yield the nodes of expressions, parents first; the query of a `ScalarQuery` is no part."""
     if isinstance(part, tuple):
         for inner in part:
             yield from nodes_of(inner)
     elif isinstance(part, Node):
         yield part
         if not isinstance(part, ScalarQuery):
-            for field_ in fields(part):
-                yield from nodes_of(getattr(part, field_.name))
+            for name in part.__slots__:  # its own fields, without the place, which all have
+                yield from nodes_of(getattr(part, name))

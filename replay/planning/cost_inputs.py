@@ -11,7 +11,7 @@ import numpy as np
 from costmodel.arrays import FloatArray
 from costmodel.features import TEXT_COLUMNS, PlanFeatures, whole_stream
 from replay.planning.block_ranges import count_blocks, mask_of
-from replay.planning.block_selectivity import BlockShares, is_even
+from replay.planning.block_selectivity import TOLD_TIMES_MAX, BlockShares, are_even
 from replay.planning.coarse_map import CoarseMap
 from replay.planning.composite_lookup import is_said, said_once
 from replay.planning.intervals import BRIDGE_BLOCKS
@@ -81,15 +81,18 @@ def gather(
         )
         for condition in known
     )
+    by_lookup: dict[IndexLookup, list[Condition]] = {}
+    for condition in (*asked, *gaps):
+        by_lookup.setdefault(condition.lookup, []).append(condition)
     options = tuple(
         LookupOption(
             lookup,
-            tuple(c for c in (*asked, *gaps) if c.lookup == lookup),
+            tuple(conditions),
             *fences.inside[lookup],
             min(strata.expected[lookup], float(fences.inside[lookup][1])),
             lookup in strata.uneven,
         )
-        for lookup in dict.fromkeys(c.lookup for c in (*asked, *gaps))
+        for lookup, conditions in by_lookup.items()
     )
     never = next((c for c in (*worth, *asked) if fences.inside[c.lookup][1] == 0), None)
     return CostInputs(tuple(asked), features, options, selectivities, never)
@@ -239,28 +242,35 @@ class _Strata:
             {name: coarse.bounds.get(name) or statistics.bounds(name) for name in names},
             coarse.admitted,
         )
+        told = [tree.blocks_with(said) for said in parts.values()]
+        admitted, shares = np.array([mask for mask, _ in told]), np.array([one for _, one in told])
+        everywhere = are_even(shares[:, left]).tolist()
         expected: dict[IndexLookup, float] = {}
         uneven = set[IndexLookup]()
-        rates = [window_rates(leaves, required.within, required.row_window)[left]]
-        for lookup, said in parts.items():
-            admitted, shares = tree.blocks_with(said)
-            n = told = float(shares @ count)
-            inside, fences = shares[left], between.get(lookup)
-            if fences is not None:
-                (least, most), is_measured = fences, tree.measures(said)
-                if len(said) > 1:  # what is known of each says most, as if they were independent
-                    each = (expected.get(part, n_events) / n_events for part in said)
-                    n = min(max(n_events * math.prod(each), least), most)
-                else:
-                    n = min(max(told, least), most) if is_measured else (least + most) / 2
-                if is_measured and not is_even(inside, told, n):
-                    uneven.add(lookup)
-                # Where there are entries, a block that admits them may have one.
-                shares = np.where(admitted, np.maximum(shares, 1.0 / count), 0.0)
-                inside = shares[left] * (n / max(float(shares @ count), 1e-9))
+        for (lookup, said), n, is_even in zip(
+            parts.items(), (shares @ count).tolist(), everywhere, strict=True
+        ):
             expected[lookup] = n
-            rates.append(np.minimum(inside, 1.0))
-        table = np.array(rates)
+            if lookup not in between:
+                continue
+            (least, most), is_measured = between[lookup], tree.measures(said)
+            if len(said) > 1:  # what is known of each says most, as if they were independent
+                each = (expected.get(part, n_events) / n_events for part in said)
+                expected[lookup] = min(max(n_events * math.prod(each), least), most)
+            elif is_measured:
+                expected[lookup] = min(max(n, least), most)
+            else:
+                expected[lookup] = (least + most) / 2
+            is_known = max(n, expected[lookup]) <= TOLD_TIMES_MAX * min(n, expected[lookup])
+            if is_measured and not (is_even and is_known):
+                uneven.add(lookup)
+        # Where there are entries, a block that admits them may have one.
+        is_indexed = np.array([lookup in between for lookup in parts])[:, None]
+        shares = np.where(is_indexed & admitted, np.maximum(shares, 1.0 / count), shares)
+        found = np.array(list(expected.values()))
+        shares *= (found / np.maximum(shares @ count, 1e-9))[:, None]
+        window = window_rates(leaves, required.within, required.row_window)
+        table = np.vstack((window, np.minimum(shares, 1.0)))[:, left]
         order, starts = to_strata(table)
         weight = count[left][order]
         events = np.add.reduceat(weight, starts)

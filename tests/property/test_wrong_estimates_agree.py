@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -13,7 +14,8 @@ from chronicle import Store
 from costmodel.parameters import CostParameters
 from replay.engines.statistics import SnapshotStatistics
 from replay.errors import SkipError
-from replay.planning import steps
+from replay.planning import cost_inputs, steps
+from replay.planning.block_selectivity import BlockShares
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.pattern_cases import pattern_case
@@ -67,7 +69,9 @@ def check_auto(
         expected = rows_or_error(store, sql, "full")
         patch.setattr(SnapshotStatistics, "parameters", odd)
         if boldness:
-            patch.setattr(steps._Stepping, "_may_try", lambda self, chain: True)
+            patch.setattr(steps, "EXPLORE_SHARE", math.inf)
+            patch.setattr(cost_inputs, "are_even", lambda shares: np.zeros(len(shares), np.bool_))
+            patch.setattr(BlockShares, "measures", lambda shares, parts: True)
             patch.setattr(steps, "is_bearable", lambda *seconds: True)
             patch.setattr(steps, "SWEEP_S", math.inf if boldness == 2 else 0.0)
         if lie is not None:
