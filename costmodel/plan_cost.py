@@ -49,12 +49,6 @@ class Estimates:
     candidates: FloatArray
     index_cost: FloatArray
     stretches: FloatArray
-    touched: FloatArray
-    """Blocks that an interval has a part in; ``blocks`` counts those between them too that are read
-    through."""
-    searches: FloatArray
-    """Share of the matcher's further steps that lie in intervals of candidates, from 0 to 1, as far
-    as the pattern's first basic block is looked up; else 0."""
 
     def of(self, plan: int) -> Estimate:
         """Return the estimate of one plan."""
@@ -133,8 +127,6 @@ def estimate(features: PlanFeatures, selected: BoolArray, parameters: CostParame
         candidates,
         index_cost,
         n_stretches,
-        coverage.touched.sum(axis=1),
-        coverage.searches @ further / max(float(further.sum()), 1e-9),
     )
 
 

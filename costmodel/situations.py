@@ -34,8 +34,6 @@ class Joins:
     """How many there are of each."""
     selectivities: tuple[Mapping[int, float], ...]
     """Of each, by those it is related to, the share of pairs that have one of the relations."""
-    n_relations: tuple[Mapping[int, int], ...]
-    """Likewise, how many relations they may have."""
 
 
 def joined_size(n_before: float, before: Sequence[int], place: int, joins: Joins) -> float:
@@ -55,26 +53,15 @@ def step_cost(n_before: float, before: Sequence[int], place: int, joins: Joins) 
 
 
 def order_cost(order: Sequence[int], joins: Joins) -> float:
-    """Return the cost of an order: ``sum |Res(i-1)| * find(i) + |Res(i)|``."""
+    """Return the cost of an order: ``sum |Res(i-1)| * find(i) + |Res(i)|``.
+
+    As printed, (5.2) multiplies the sizes of neighbouring results, and (5.3) has one search for all
+    partial results.
+    """
     size, cost = joins.sizes[order[0]], 0.0
     for i in range(1, len(order)):
         cost += step_cost(size, order[:i], order[i], joins)
         size = joined_size(size, order[:i], order[i], joins)
-    return cost
-
-
-def printed_order_cost(order: Sequence[int], joins: Joins) -> float:
-    """Return the cost of an order by (5.2) and (5.3) as they are printed.
-
-    It multiplies the sizes of neighbouring results, and has one search for all partial results.
-    """
-    size, cost = joins.sizes[order[0]], 0.0
-    for i in range(1, len(order)):
-        before, place = order[:i], order[i]
-        behind = joined_size(size, before, place, joins)
-        n_relations = sum(n for other, n in joins.n_relations[place].items() if other in before)
-        cost += size * behind + SEARCHES * n_relations * _depth(joins.sizes[place])
-        size = behind
     return cost
 
 

@@ -346,22 +346,10 @@ def _actual_lines(plan: Plan, actual: Mapping[str, Any]) -> list[str]:
     shares = _percent(estimated.alpha), _percent(alpha)
     # Coverage is estimated in events of intervals, and what is read are whole blocks.
     rows.append(("events", *shares, NOT_COMPARED))
-    phases = [f"{phase} {_ms(seconds[phase])}" for phase in ("plan", "index", "read", "match")]
-    events = f"{actual['rows_replayed']:,} of {actual['rows_total']:,} events"
-    parts = (
-        f"{events} in {actual['blocks_read']:,} of {actual['blocks_total']:,} blocks",
-        f"{actual['bytes_read']:,} bytes",
-        number_of(actual["intervals"], "interval"),
-    )
-    switched = actual.get("switched")
     return [
         "compared",
         *_aligned(rows, "<>>>"),
-        f"replayed  {', '.join(parts)}",
-        *_counted(actual),
-        f"time      {', '.join(phases)}",
-        *([] if switched is None else [f"switched  {switched}"]),
-        *(f"warning   {warning}" for warning in actual.get("warnings", ())),
+        *_took(actual, number_of(actual["intervals"], "interval")),
     ]
 
 
@@ -376,12 +364,17 @@ def _counted(actual: Mapping[str, Any]) -> list[str]:
 
 def happened(actual: Mapping[str, Any]) -> list[str]:
     """Return lines on what a query of several parts took, ``actual`` as in `to_json`."""
+    return _took(actual, f"{actual['entries_read']:,} index entries")
+
+
+def _took(actual: Mapping[str, Any], further: str) -> list[str]:
+    """Return what was read, ``further`` of it, what classes counted, and where the time went."""
     seconds = actual["seconds"]
     phases = [f"{phase} {_ms(seconds[phase])}" for phase in ("plan", "index", "read", "match")]
     read = (
         f"{actual['rows_replayed']:,} of {actual['rows_total']:,} events in "
         f"{actual['blocks_read']:,} of {actual['blocks_total']:,} blocks, "
-        f"{actual['bytes_read']:,} bytes, {actual['entries_read']:,} index entries"
+        f"{actual['bytes_read']:,} bytes, {further}"
     )
     switched = actual.get("switched")
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -210,17 +211,15 @@ class _Choosing:
         parameters: CostParameters,
     ) -> None:
         self.inputs, self.parameters = inputs, parameters
+        self._required, self._stretches = required, coarse.stretches
         self._leaves = statistics.leaves
         self.full = estimate_full(inputs.features, parameters)
-        self.plan = Plan(
-            PlanKind.TREE,
-            (),
-            required,
-            coarse.stretches,
-            self.full,
-            "",
-            inputs.selectivities,
-            statistics.n_blocks,
+        self._plan = partial(
+            Plan,
+            required=required,
+            stretches=coarse.stretches,
+            selectivities=inputs.selectivities,
+            n_blocks=statistics.n_blocks,
             full_estimate=self.full,
             weights=parameters,
             features=inputs.features,
@@ -295,10 +294,9 @@ class _Choosing:
             seconds = float(cost[best]), float(index_s[best])
             estimated = replace(estimated, cost=seconds[0], index_cost=seconds[1])
         name = plan_name(kind, conditions)
-        return replace(
-            self.plan,
-            kind=kind,
-            conditions=conditions,
+        return self._plan(
+            kind,
+            conditions,
             estimated=estimated,
             reason=(
                 f"{name}: expected to take {in_words(estimated.cost)}, "
@@ -315,24 +313,24 @@ class _Choosing:
         There are no more matches than candidates of the plan with fewest, and they are taken to
         lie evenly.
         """
-        limit, fewest = self.plan.matches_wanted, estimates.candidates[1:]
+        limit, fewest = self._required.matches_wanted, estimates.candidates[1:]
         if limit is None or len(fewest) == 0:
             return 1.0
         return min(limit / max(float(fewest.min()), 1.0), 1.0)
 
     def _share_read(self) -> float:
         """Return the share of the blocks that the tree leaves which must be read."""
-        blocks, alike = self.plan.stretches, self.plan.required.alike
+        blocks, alike = self._stretches, self._required.alike
         if alike is None:
             return 1.0
         return count_blocks(without(blocks, alike.mask)) / count_blocks(blocks)
 
     def _share_of_times(self) -> float:
         """Return the share of the events that lie where those do that a match must have one of."""
-        times, leaves = self.plan.required.times, self._leaves
+        times, leaves = self._required.times, self._leaves
         if not times:
             return 1.0
-        blocks = np.flatnonzero(mask_of(self.plan.stretches, len(leaves.count)))
+        blocks = np.flatnonzero(mask_of(self._stretches, len(leaves.count)))
         touched = touching(np.stack((blocks, blocks + 1), axis=1), times, leaves)[:, 0]
         return float(leaves.count[touched].sum() / leaves.count[blocks].sum())
 
@@ -350,10 +348,9 @@ class _Choosing:
             for option in self.inputs.options
         )
         options = tuple(option for option in answered if option.conditions)
-        return replace(
-            self.plan,
-            kind=kind,
-            conditions=conditions,
+        return self._plan(
+            kind,
+            conditions,
             estimated=estimated,
             reason=f"{plan_name(kind, conditions)}: {reason}",
             options=options,

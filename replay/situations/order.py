@@ -158,8 +158,6 @@ def _initial_selectivities(query: SituationRelation) -> Floats:
 
 def _joins(pairs: Sequence[tuple[int, int, int]], sizes: Floats, selectivities: Floats) -> Joins:
     shares: list[dict[int, float]] = [{} for _ in sizes]
-    counts: list[dict[int, int]] = [{} for _ in sizes]
-    for (left, right, relations), share in zip(pairs, selectivities.tolist(), strict=True):
+    for (left, right, _), share in zip(pairs, selectivities.tolist(), strict=True):
         shares[left][right] = shares[right][left] = share
-        counts[left][right] = counts[right][left] = relations.bit_count()
-    return Joins(tuple(sizes.tolist()), tuple(shares), tuple(counts))
+    return Joins(tuple(sizes.tolist()), tuple(shares))

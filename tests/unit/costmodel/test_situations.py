@@ -6,14 +6,13 @@ from math import log2
 
 import pytest
 
-from costmodel.situations import SELECTIVITY, Joins, order_cost, printed_order_cost
+from costmodel.situations import SELECTIVITY, Joins, order_cost
 
 # A starts B AND B before C, a hundred of each.
 STARTS, BEFORE = 0.0049, 0.445
 JOINS = Joins(
     (100.0, 100.0, 100.0),
     ({1: STARTS}, {0: STARTS, 2: BEFORE}, {1: BEFORE}),
-    ({1: 1}, {0: 1, 2: 1}, {1: 1}),
 )
 FIND = 4 * log2(100)
 
@@ -30,9 +29,3 @@ def test_each_partial_result_pays_its_search() -> None:
     # A and C are not related: nothing is searched for, and every pair is a partial result.
     unrelated = 10_000 + 10_000 * 2 * FIND + 2180.5
     assert order_cost((0, 2, 1), JOINS) == pytest.approx(unrelated)
-
-
-def test_the_printed_cost_multiplies_neighbouring_results() -> None:
-    assert printed_order_cost((0, 1, 2), JOINS) == pytest.approx(
-        100 * 49 + FIND + 49 * 2180.5 + FIND
-    )

@@ -43,7 +43,7 @@ def some_joins(random: Random, n: int) -> Joins:
         {a + b - i: share for (a, b), share in kept.items() if i in (a, b)} for i in range(n)
     ]
     sizes = tuple(float(random.choice((1, 20, 300))) for _ in range(n))
-    return Joins(sizes, tuple(related), tuple({} for _ in range(n)))
+    return Joins(sizes, tuple(related))
 
 
 def test_no_order_without_cross_products_is_cheaper() -> None:
