@@ -43,12 +43,11 @@ def with_outer_where(query: BoundPatternQuery) -> BoundPatternQuery:
     - of a match's first event, where each event has its matches whatever is found before. Not of
       later ones: a match that WHERE drops can be the one preferred from there.
     """
-    first = _first_symbol(query)
     defines = list(query.defines)
     for condition, read in _conjuncts(query):
         if read <= set(query.partition_by):
             defines = [joined((define, condition)) for define in defines]
-        elif first is not None:
+        elif (first := _first_symbol(query)) is not None:
             asked = _of_first_event(query, condition, first)
             defines[first] = joined((defines[first], asked))
     return replace(query, defines=tuple(defines))
@@ -56,12 +55,10 @@ def with_outer_where(query: BoundPatternQuery) -> BoundPatternQuery:
 
 def times_asked(query: BoundPatternQuery) -> tuple[KeyRanges, ...]:
     """Return ranges of time: an event of every match that WHERE keeps lies in each."""
-    if _is_numbered(query):
-        return ()
     found = []
     for condition, read in _conjuncts(query):
         name, *others = sorted(read)
-        if not others and _is_time(query, name):
+        if not others and _is_time(query, name) and not _is_numbered(query):
             ranges = implied_ranges(condition)
             found.append(KeyRanges.of(()) if ranges is None else ranges.get(name))
     return tuple(one for one in found if one is not None)

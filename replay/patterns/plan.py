@@ -26,6 +26,6 @@ def plan_pattern(
     ``program`` as in `aggregation_of`.
     """
     told, required = aggregation_of(query, program), requirements(query, statistics)
-    required = replace(required, aggregation=told)
-    required = to_known(query, program, required, statistics.key)
+    if told is not None:
+        required = to_known(query, program, replace(required, aggregation=told), statistics.key)
     return choose_plan(required, statistics, **options)
