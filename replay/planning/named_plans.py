@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from chronicle.errors import did_you_mean
 from indexing.composite import parse_composite
@@ -33,41 +33,32 @@ def index_conditions(
     required: Requirements, indexed: frozenset[str], composites: Composites = NO_COMPOSITES
 ) -> tuple[Condition, ...]:
     """Return the ranges of the pattern that are worth looking up in an index, by position."""
-    return tuple(
-        condition
-        for conditions in _by_position(required)
-        for condition in worth_weighing(*_with_index(conditions, indexed, composites))
-    )
-
-
-def conditions_of(
-    place: int, rows: Position, indexed: frozenset[str], composites: Composites
-) -> tuple[Condition, ...]:
-    """Return the ranges of the rows at one place that are worth looking up in an index."""
-    conditions = _conditions(place, rows, fills_gap=False)
-    return worth_weighing(*_with_index(conditions, indexed, composites)) if conditions else ()
+    return _worth(_by_position(required), indexed, composites)
 
 
 def gap_conditions(
     required: Requirements, indexed: frozenset[str], composites: Composites = NO_COMPOSITES
 ) -> tuple[Condition, ...]:
     """Return those of the rows of a gap, by position behind it."""
+    return _worth(_by_gap(required), indexed, composites)
+
+
+def conditions_of(
+    place: int, rows: Position, indexed: frozenset[str], composites: Composites
+) -> tuple[Condition, ...]:
+    """Return the ranges of the rows at one place that are worth looking up in an index."""
+    return _worth([_conditions(place, rows)] if rows.ranges else [], indexed, composites)
+
+
+def _worth(
+    places: Iterable[Sequence[Condition]], indexed: frozenset[str], composites: Composites
+) -> tuple[Condition, ...]:
+    """Return what is worth looking up of the conditions of some places, none of them without."""
     return tuple(
         condition
-        for conditions in _by_gap(required)
+        for conditions in places
         for condition in worth_weighing(*_with_index(conditions, indexed, composites))
     )
-
-
-def weighed_conditions(
-    required: Requirements, indexed: frozenset[str], composites: Composites
-) -> tuple[Condition, ...]:
-    """Return the ranges worth looking up, of positions and of gaps, in pattern order."""
-    found = (
-        *index_conditions(required, indexed, composites),
-        *gap_conditions(required, indexed, composites),
-    )
-    return tuple(sorted(found, key=lambda c: c.order))
 
 
 def askable_conditions(
@@ -92,7 +83,7 @@ def _by_position(required: Requirements) -> Iterator[tuple[Condition, ...]]:
     """Yield the conditions of each position that has any."""
     for index, position in enumerate(required.positions):
         if position.ranges:
-            yield _conditions(index, position, fills_gap=False)
+            yield _conditions(index, position)
 
 
 def _by_gap(required: Requirements) -> Iterator[tuple[Condition, ...]]:
@@ -102,7 +93,7 @@ def _by_gap(required: Requirements) -> Iterator[tuple[Condition, ...]]:
             yield _conditions(index, fill, fills_gap=True)
 
 
-def _conditions(index: int, rows: Position, *, fills_gap: bool) -> tuple[Condition, ...]:
+def _conditions(index: int, rows: Position, *, fills_gap: bool = False) -> tuple[Condition, ...]:
     return tuple(
         Condition(index, rows.symbol, attribute, ranges, fills_gap)
         for attribute, ranges in rows.ranges.items()
@@ -145,9 +136,12 @@ def requested_conditions(
             f"plan '{requested}' cannot apply: no attribute the pattern bounds has an index; "
             f"index one of {', '.join(wanted)}, or use plan 'tree' or 'full'"
         )
-    worth = weighed_conditions(required, indexed, composites)
+    worth = (
+        *index_conditions(required, indexed, composites),
+        *gap_conditions(required, indexed, composites),
+    )
     if requested == "all":
-        return worth
+        return tuple(sorted(worth, key=lambda c: c.order))
     items = [item.strip() for item in requested.removeprefix(PREFIX).split(",")]
     chosen: set[Condition] = set()
     for item in items:
