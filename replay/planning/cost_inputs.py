@@ -275,11 +275,12 @@ class _Strata:
         weight = count[left][order]
         events = np.add.reduceat(weight, starts)
         means = np.add.reduceat(table[:, order] * weight, starts, axis=1) / events
-        begins = np.isin(left[order], coarse.stretches[:, 0])
+        begins = np.zeros(statistics.n_blocks)
+        begins[coarse.stretches[:, 0]] = 1.0
         return cls(
             events,
-            np.diff(starts, append=len(left)).astype(np.float64),
-            np.add.reduceat(begins, starts, dtype=np.float64),
+            np.add.reduceat(np.ones(len(left)), starts),
+            np.add.reduceat(begins[left][order], starts),
             means[0],
             dict(zip(parts, means[1:], strict=True)),
             expected,
