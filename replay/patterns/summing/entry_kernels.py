@@ -16,7 +16,12 @@ import numpy.typing as npt
 
 from chronicle.compiled import njit
 from replay.patterns.summing.kernels import (
+    AT_SEGMENT,
     HIGH,
+    N_FOUND,
+    STATUS_DONE,
+    STATUS_FOUND,
+    STATUS_WIDE,
     Fields,
     Program,
     Rows,
@@ -35,26 +40,20 @@ IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 
-STATUS_DONE = 0
-STATUS_WIDE = 1
-"""Numbers may need another word."""
 STATUS_LONG = 2
 """The front needs more room."""
-STATUS_FOUND = 3
-"""A window needs room for what is found of it."""
 
 EMPTY = 1
 """State of the empty mapping, and lane of the runs that begin."""
 
-# Fields of `at`, which says how far the kernel is and lets it go on where it stopped.
-AT_SEGMENT = 0
+# Fields of `at`, which says how far the kernel is and lets it go on where it stopped, besides
+# `AT_SEGMENT` and `N_FOUND`.
 AT_ROW = 1
 MIDDLE = 2  # end of the front, and begin of the back
-N_FRONT = 3  # rows of the front that are left
-OLDEST = 4  # the first row of the back that begins runs, -1: none
-IS_LATE = 5  # whether the back has rows that are not in its matrix
-AT_WINDOW = 6
-N_FOUND = 7
+N_FRONT = 4  # rows of the front that are left
+OLDEST = 5  # the first row of the back that begins runs, -1: none
+IS_LATE = 6  # whether the back has rows that are not in its matrix
+AT_WINDOW = 7
 AT_SIZE = 8
 
 # Kinds, rules and steps, as in `replay.patterns.trends.machine`.
@@ -66,7 +65,7 @@ _OP_MOVE, _OP_MATCH, _OP_MOVE_NEW, _OP_MATCH_NEW = 7, 8, 9, 10
 _NONE = np.uint64(0)
 _ONE = np.uint64(1)
 _HIGH_BITS = 44
-_INT64_MIN = np.iinfo(np.int64).min
+_INT64_MIN, _INT64_MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 class Queue(NamedTuple):
@@ -310,8 +309,44 @@ def _see_row(at, row, n_states, begins, has_slots, queue, scratch, fields, rows,
 
 
 @njit(_nrt=False)
-def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratch, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
-    """Sum within a window from each start.
+def first_after(time, ends, window):  # type: ignore[no-untyped-def]
+    """Return the first window, from one on, that ends after a time; their ends do not descend."""
+    low, high = window, ends.size
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(_nrt=False)
+def row_of_piece(at, place, time, bounds, sums, of_sums):  # type: ignore[no-untyped-def]
+    """Return the row of ``sums`` to which those of a partition and a time are added; -1: no room.
+
+    Pieces of the stream are from one of the bounds to the next, and come in their order;
+    ``of_sums`` has partition and piece of each row. Without bounds it is that of the partition.
+    """
+    if not bounds.size:
+        return place
+    n, piece = at[N_FOUND], first_after(time, bounds, 0) - 1
+    if n > 0:
+        if of_sums[0, n - 1] == place and of_sums[1, n - 1] == piece:
+            return n - 1
+        if is_none(sums, n - 1, 0, sums.shape[1]):  # nothing was found of that
+            n -= 1
+    if n == len(sums):
+        return -1
+    set_none(sums, n)
+    of_sums[0, n], of_sums[1, n] = place, piece
+    at[N_FOUND] = n + 1
+    return n
+
+
+@njit(_nrt=False)
+def sum_entries(at, segments, within, bounds, sums, of_sums, n_states, begins, has_slots, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum within a window from each start, of each partition, or piece, by the ends of matches.
 
     The rows of the window that ends at a row are a queue of two stacks: at the front stand products
     of a row and all those behind it, so that the first can be let go; at the back one product of
@@ -319,10 +354,12 @@ def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratc
     first row, the first one whose matches are to be added, and the end. A row of code c takes the
     steps ``2 c``, and ``2 c + 1`` where runs begin; ``begins`` says of a code whether any do, and
     ``has_slots`` whether its steps need ``scratch``, which has a cell for each slot.
+    Of ``bounds`` see `row_of_piece`; where there are some, they are around what is to be added.
     Returns a status; ``queue``, ``fields``, ``rows`` and ``program`` are plain tuples of the fields
     of the classes named so.
     """
     queue, fields, rows, program = Queue(*queue), Fields(*fields), Rows(*rows), Program(*program)
+    is_by_piece = bounds.size > 0
     for number in range(at[AT_SEGMENT], len(segments)):
         place, first, counted, end = segments[number]
         row = at[AT_ROW]
@@ -331,18 +368,30 @@ def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratc
             row = at[AT_ROW] = counted
             at[MIDDLE], at[N_FRONT], at[OLDEST], at[IS_LATE] = first, 0, -1, first < counted
             _set_identity(queue.back, n_states, fields)
+        until = _INT64_MAX
+        if is_by_piece:
+            until = bounds[first_after(rows.times[max(counted, row - 1)], bounds, 0)]
         while True:
             n_front = at[N_FRONT]
-            start = _start_of(rows.times[min(row, end - 1)], within)
+            time = rows.times[min(row, end - 1)]
+            start = _start_of(time, within)
             oldest = queue.front_rows[n_front - 1] if n_front else at[OLDEST]
-            if row == end or (oldest >= 0 and rows.times[oldest] < start):
-                status = _add_matches(totals, place, n_front, n_states, queue, fields)
+            is_over = row == end or (is_by_piece and time >= until)
+            if is_over or (oldest >= 0 and rows.times[oldest] < start):
+                into = place
+                if is_by_piece:
+                    into = row_of_piece(at, place, rows.times[row - 1], bounds, sums, of_sums)
+                    if into < 0:
+                        return STATUS_FOUND
+                status = _add_matches(sums, into, n_front, n_states, queue, fields)
                 if status != STATUS_DONE:
                     return status
                 if row == end:
                     break
                 for state in range(EMPTY, n_states):
                     set_none(queue.back, state * n_states)
+                if is_by_piece:
+                    until = bounds[first_after(time, bounds, 0)]
             if _leave(at, start, queue, rows):
                 status = _turn(
                     at, row, start, False, n_states, begins, queue, fields, rows, program
@@ -359,36 +408,14 @@ def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratc
     return STATUS_DONE
 
 
-class Found(NamedTuple):
-    """What is found of windows: of each partition that has a match there."""
-
-    numbers: Words
-    group: IntArray
-    window: IntArray
-
-
 @njit(_nrt=False)
-def first_after(time, ends, window):  # type: ignore[no-untyped-def]
-    """Return the first window, from one on, that ends after a time; their ends do not descend."""
-    low, high = window, ends.size
-    while low < high:
-        middle = (low + high) // 2
-        if ends[middle] <= time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@njit(_nrt=False)
-def sum_entry_windows(at, segments, starts, ends, n_states, begins, has_slots, queue, scratch, found, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def sum_entry_windows(at, segments, starts, ends, sums, of_sums, n_states, begins, has_slots, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum in each of some windows, of which neither ``starts`` nor ``ends`` descend.
 
     As `sum_entries`, of all rows of a segment, but that rows leave before a window is looked at.
-    ``found`` is a plain tuple of the fields of its class.
+    ``of_sums`` has partition and window of each.
     """
     queue, fields, rows, program = Queue(*queue), Fields(*fields), Rows(*rows), Program(*program)
-    found = Found(*found)
     for number in range(at[AT_SEGMENT], len(segments)):
         place, first, _, end = segments[number]
         row, window = at[AT_ROW], at[AT_WINDOW]
@@ -414,17 +441,17 @@ def sum_entry_windows(at, segments, starts, ends, n_states, begins, has_slots, q
                     return status
             n_front, n = at[N_FRONT], at[N_FOUND]
             if n_front or at[OLDEST] >= 0:
-                if n == found.group.size:
+                if n == len(sums):
                     return STATUS_FOUND
-                set_none(found.numbers, n)
-                status = _add_matches(found.numbers, n, n_front, n_states, queue, fields)
+                set_none(sums, n)
+                status = _add_matches(sums, n, n_front, n_states, queue, fields)
                 if status != STATUS_DONE:
                     return status
                 if n_front:
                     cell = (n_front - 1) * n_states
-                    merge_at_once(found.numbers, n, queue.front, cell, fields)
-                if not is_none(found.numbers, n, 0, fields.words[0]):
-                    found.group[n], found.window[n] = place, window
+                    merge_at_once(sums, n, queue.front, cell, fields)
+                if not is_none(sums, n, 0, fields.words[0]):
+                    of_sums[0, n], of_sums[1, n] = place, window
                     at[N_FOUND] += 1
                 window += 1
             elif row < end:

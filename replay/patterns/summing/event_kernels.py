@@ -16,7 +16,7 @@ from chronicle.compiled import njit
 from replay.patterns.conditions.kernels import N_FAULTS, holds
 from replay.patterns.run_end_kernels import is_after
 from replay.patterns.strategies.run_kernels import CONTIGUOUS, NEXT, lowest
-from replay.patterns.summing.entry_kernels import first_after
+from replay.patterns.summing.entry_kernels import first_after, row_of_piece
 from replay.patterns.summing.kernels import (
     AT_SEGMENT,
     AT_START,
@@ -498,10 +498,12 @@ def _fell(lane, first, end, trees, cells):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False)
-def sum_starts(at, segments, within, found, totals, semantics, high, opens, machine, cells, room, trees, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def sum_starts(at, segments, within, bounds, sums, of_sums, one, semantics, high, opens, machine, cells, room, trees, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum within a window from each start, as `kernels.sum_starts`.
 
     Cells and trees of a segment have the lane of its number; the column of a row is its place.
+    ``one`` is a cell. Of ``bounds``, around the starts that are gone through, see
+    `row_of_piece`.
     """
     machine, cells, room = Machine(*machine), Cells(*cells), Room(*room)
     fields, rows, trees = Fields(*fields), Rows(*rows), Trees(*trees)
@@ -515,18 +517,23 @@ def sum_starts(at, segments, within, found, totals, semantics, high, opens, mach
                 return STATUS_GOES_ON
             ways = machine.ways[0 if opens[start] else 1]
             born, is_known = rows.times[start], start < counted
+            if bounds.size and (born < bounds[0] or born >= bounds[-1]):
+                continue
             if np.uint64(rows.code[start]) & ways == _NONE:
                 continue
             if adds_nothing(start, counted, end, within, rows):
                 continue
+            into = row_of_piece(at, place, born, bounds, sums, of_sums)
+            if into < 0:
+                return STATUS_FOUND
             status, row, n_faults = STATUS_DONE, start, progress[N_FAULTS]
             while status == STATUS_DONE and row < end:
                 if is_after(rows.times[row], born, within):
                     break
-                if is_known and row == counted:  # what was found before is in the totals
-                    set_none(found, 0)
+                if is_known and row == counted:  # what was found before is in the sums
+                    set_none(one, 0)
                     progress[N_FAULTS] = n_faults
-                status = _see_row(number, row, row == start, row != start, 0, semantics, high, opens, machine, cells, room, trees, found, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+                status = _see_row(number, row, row == start, row != start, 0, semantics, high, opens, machine, cells, room, trees, one, fields, rows, across, progress)  # fmt: skip  # noqa: E501
                 row += 1
                 if cells.free[N_FREE] == cells.live.size:  # no run goes on
                     break
@@ -536,11 +543,11 @@ def sum_starts(at, segments, within, found, totals, semantics, high, opens, mach
             if status != STATUS_DONE or row <= counted:
                 progress[N_FAULTS] = n_faults
             else:
-                merge(totals, place, found, 0, fields)
-            set_none(found, 0)
+                merge(sums, into, one, 0, fields)
+            set_none(one, 0)
             if status != STATUS_DONE:
                 return status
-            if totals[place, top] >= HIGH:
+            if sums[into, top] >= HIGH:
                 at[AT_START] += 1
                 return STATUS_WIDE
     at[AT_SEGMENT] = len(segments)
@@ -548,15 +555,14 @@ def sum_starts(at, segments, within, found, totals, semantics, high, opens, mach
 
 
 @njit(_nrt=False)
-def sum_row_windows(at, segments, starts, ends, found, semantics, high, opens, machine, cells, room, trees, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def sum_row_windows(at, segments, starts, ends, sums, of_sums, semantics, high, opens, machine, cells, room, trees, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum in each of some windows, one after the other; neither ``starts`` nor ``ends`` descend.
 
-    As `sum_starts`; ``found`` is a plain tuple of the fields of `entry_kernels.Found`. Windows that
-    follow each other may have the same rows, and then the same sums.
+    As `sum_starts`; ``of_sums`` has partition and window of each. Windows that follow each other
+    may have the same rows, and then the same sums.
     """
     machine, cells, room = Machine(*machine), Cells(*cells), Room(*room)
     fields, rows, trees = Fields(*fields), Rows(*rows), Trees(*trees)
-    numbers, group, window_of = found
     n_seen = 0
     for number in range(at[AT_SEGMENT], len(segments)):
         place, low, _, end = segments[number]
@@ -575,18 +581,18 @@ def sum_row_windows(at, segments, starts, ends, found, semantics, high, opens, m
                 window = first_after(rows.times[low], ends, window)
                 continue
             n = at[N_FOUND]
-            if n == group.size:
+            if n == len(sums):
                 return STATUS_FOUND
             high_row = max(low, high_before)
             while high_row < end and rows.times[high_row] < ends[window]:
                 high_row += 1
             is_same = low == low_before and high_row == high_before
-            for w in range(numbers.shape[1]):
-                numbers[n, w] = numbers[n - 1, w] if is_same and is_found else _NONE
+            for w in range(sums.shape[1]):
+                sums[n, w] = sums[n - 1, w] if is_same and is_found else _NONE
             if not is_same:
                 status, row, n_faults = STATUS_DONE, low, progress[N_FAULTS]
                 while status == STATUS_DONE and row < high_row:
-                    status = _see_row(number, row, True, True, n, semantics, high, opens, machine, cells, room, trees, numbers, fields, rows, across, progress)  # fmt: skip  # noqa: E501
+                    status = _see_row(number, row, True, True, n, semantics, high, opens, machine, cells, room, trees, sums, fields, rows, across, progress)  # fmt: skip  # noqa: E501
                     row += 1
                 n_seen += row - low
                 _empty(number, machine.ways.size, cells)
@@ -595,9 +601,9 @@ def sum_row_windows(at, segments, starts, ends, found, semantics, high, opens, m
                     progress[N_FAULTS] = n_faults
                     return status
             low_before, high_before = low, high_row
-            is_found = not is_none(numbers, n, 0, fields.words[0])
+            is_found = not is_none(sums, n, 0, fields.words[0])
             if is_found:
-                group[n], window_of[n] = place, window
+                of_sums[0, n], of_sums[1, n] = place, window
                 at[N_FOUND] += 1
             window += 1
     at[AT_SEGMENT] = len(segments)

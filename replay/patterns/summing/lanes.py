@@ -51,10 +51,12 @@ def lanes_of(
     is_joined = sums.grain is None and all(field.rule is not Rule.SINCE for field in sums.fields)
     if query.windows is not None:
         waits = program.rows_before or program.rows_after or program.needs_all_rows
-        if program.within is not None or waits or query.order_by:
+        if waits or query.order_by:
             return Lanes.WINDOWS
         if sums.grain is not None:
             return Lanes.ROWS
+        if program.within is not None:
+            return Lanes.ENTRIES if is_joined else Lanes.WINDOWS
         is_by_panes = goes_out_early or not is_joined or _overlap_little(query.windows)
         return Lanes.PANES if is_by_panes else Lanes.ENTRIES
     if program.within is None:

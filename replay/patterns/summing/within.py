@@ -6,6 +6,7 @@ Those that are still within it wait on, and are gone through again with the next
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,11 @@ from replay.patterns.summing.operator import Totals, TrendOperator, order_of_par
 from replay.patterns.trends.machine import Sums
 
 IntArray = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+See = Callable[[Words, IntArray], int]
+"""Lets a kernel find sums, and of each its partition and window, or piece of the stream; returns a
+status."""
 
 ROWS_AT_ONCE = 1 << 16
 """Rows that are summed together, at least, unless a stretch has fewer."""

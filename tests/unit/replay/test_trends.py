@@ -118,7 +118,8 @@ CUMULATE = CUMULATE.replace("window_start", "window_start, window_end")
         (f"SELECT COUNT(*) FROM {CUMULATE}", "panes"),
         (f"SELECT SUM(C.x) FROM {HOP.replace('HOP', 'SLIDING').replace('2, 4', '4')}", "entries"),
         (f"SELECT MAX(m) FROM {HOP.replace('A.x', GAP)}", "panes"),
-        (f"SELECT COUNT(*) FROM {HOP.replace('ANY', 'ANY WITHIN 2')}", "windows"),
+        (f"SELECT COUNT(*) FROM {HOP.replace('ANY', 'ANY WITHIN 2')}", "entries"),
+        (f"SELECT MAX(m) FROM {HOP.replace('ANY', 'ANY WITHIN 2').replace('A.x', GAP)}", "windows"),
         (f"SELECT COUNT(*) FROM {HOP.replace('D AS', 'D AS x < C.x AND')}", "rows"),
         (f"SELECT VAR_POP(C.x) {OVER_S}", None),
     ],
@@ -263,6 +264,32 @@ def test_windows_hold_their_panes_and_nothing_of_those_before(
         assert flow.push(pa.table({"t": times, "k": times // 4})).num_rows > 900
         sizes.append(len(flow.snapshot()))
     assert max(sizes[2:]) <= 1.1 * sizes[1]
+
+
+@pytest.mark.parametrize("by", ["", ", g"])
+@pytest.mark.parametrize(
+    "windows", ["HOP(TABLE s, DESCRIPTOR(t), 30, 200)", "SLIDING(TABLE s, DESCRIPTOR(t), 200)"]
+)
+@pytest.mark.parametrize("define", ["A AS y = 1", "A AS y = COALESCE(LAST(y, 1), 1)"])
+def test_in_windows_longer_than_within_matches_are_those_within(define: str, windows: str, by: str):
+    # Every row is mapped or not: behind the first of a match, those within its time in the window.
+    n, size, within = 300, 200, 100
+    values = np.random.default_rng(3).permutation(n)
+    table = pa.table({"t": range(n), "g": ["g"] * n, "y": [1] * n, "v": values})
+    found = replay.query(
+        {"s": table},
+        "SELECT window_start AS s, window_end AS e, CAST(COUNT(*) AS VARCHAR) AS n, "
+        f"MIN(A.v) AS v FROM TABLE({windows}) MATCH_RECOGNIZE ("
+        f"PARTITION BY window_start, window_end{by} ORDER BY t PATTERN (A+) "
+        f"SEMANTICS SKIP TILL ANY WITHIN {within} DEFINE {define}) "
+        "GROUP BY window_start, window_end",
+    ).table
+    assert len(found) > n / 30
+    for window in found.to_pylist():
+        low, high = max(window["s"], 0), min(window["e"], n)
+        assert window["e"] - window["s"] == size
+        expected = sum(2 ** min(within, high - 1 - first) for first in range(low, high))
+        assert (int(window["n"]), window["v"]) == (expected, values[low:high].min())
 
 
 def test_groups_of_a_window_go_out_when_it_is_over():
