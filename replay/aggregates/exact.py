@@ -11,22 +11,44 @@ which promise the exact sum rounded once, are what this is for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Words = npt.NDArray[np.uint64]
 
+IntArray = npt.NDArray[np.int64]
+
+WholeNumbers = Sequence[int] | IntArray
+"""Numbers of any size, or of 64 bits."""
+
 _WORD_BYTES = 8
 
 
-def to_ints(numbers: Words) -> list[int]:
-    """Return the numbers of an array of shape (n, n_words)."""
-    lowest = numbers[:, 0].view(np.int64)
-    if (numbers[:, 1:].view(np.int64) == lowest[:, None] >> 63).all():  # they fit one word
-        whole: list[int] = lowest.tolist()
-        return whole
+def listed(numbers: Sequence[Any] | IntArray) -> Sequence[Any]:
+    """Return numbers, or what stands for them, as Python's."""
+    return numbers.tolist() if isinstance(numbers, np.ndarray) else numbers
+
+
+def taken(numbers: Sequence[Any] | IntArray, places: IntArray) -> Sequence[Any] | IntArray:
+    """Return the numbers that stand in some places."""
+    if isinstance(numbers, np.ndarray):
+        return numbers[places]
+    return [numbers[place] for place in places.tolist()]
+
+
+def to_ints(numbers: Words) -> Sequence[int]:
+    """Return the numbers of an array of shape (n, n_words) as Python's."""
+    return listed(to_numbers(numbers))
+
+
+def to_numbers(numbers: Words) -> WholeNumbers:
+    """Return the numbers of an array of shape (n, n_words), as an array where they fit one word."""
+    lowest = np.ascontiguousarray(numbers[:, 0]).view(np.int64)
+    if (numbers[:, 1:].view(np.int64) == lowest[:, None] >> 63).all():
+        return lowest
     data = np.ascontiguousarray(numbers).astype("<u8").tobytes()
     size = _WORD_BYTES * numbers.shape[1]
     places = range(0, len(data), size)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from replay.aggregates.exact import taken
 from replay.expressions.columns import Columns, Values, to_arrow
 from replay.expressions.evaluate import evaluate, truths
 from replay.expressions.scalars import Faults
@@ -39,7 +40,7 @@ from replay.operators.whole_numbers import Numbers, WholeNumbers
 IntArray = npt.NDArray[np.int64]
 
 
-Told = Callable[[Aggregate, pa.Table, Groups], "list[int | None] | pa.Array"]
+Told = Callable[[Aggregate, pa.Table, Groups], "Numbers | pa.Array"]
 """Gives an aggregate of all groups of the rows of a table, as `GroupRows` has it."""
 
 
@@ -154,7 +155,7 @@ class GroupRows:
         return GroupRows(
             self.rows.take(places),
             {part: column.take(places) for part, column in self.columns.items()},
-            {part: [values[i] for i in chosen.tolist()] for part, values in self.numbers.items()},
+            {part: taken(values, chosen) for part, values in self.numbers.items()},
             self.keys,
         )
 
@@ -230,14 +231,14 @@ def _grouped(
     for part in dict.fromkeys(p for whole in _of_groups(outer) for p in _aggregates(whole)):
         check_limits()
         known = _aggregated(part, rows, groups) if told is None else told(part, table, groups)
-        if isinstance(known, list):
+        if isinstance(known, list | np.ndarray):
             numbers[part] = known
         else:
             columns[part] = known
     return GroupRows(table.take(first_rows) if keys else _one_row(), columns, numbers, keys)
 
 
-def _aggregated(part: Aggregate, rows: _Rows, groups: Groups) -> list[int | None] | pa.Array:
+def _aggregated(part: Aggregate, rows: _Rows, groups: Groups) -> Numbers | pa.Array:
     """Return an aggregate of the rows of every group."""
     argument, among = _argument(part, rows, groups)
     if part.type is DataType.INTEGER and part.function in ("count", "sum"):

@@ -15,8 +15,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from replay.aggregates.exact import listed
 from replay.errors import QueryError
 from replay.expressions.columns import ARROW_TYPES
 from replay.expressions.scalars import Faults
@@ -31,7 +33,8 @@ from replay.language.bound import (
     SortKey,
 )
 
-Numbers = Sequence[int | None]
+Numbers = Sequence[int | None] | npt.NDArray[np.int64]
+"""Of groups, None for NULL; an array where there is none, and all fit 64 bits."""
 
 DIGITS_MAX = 76
 """Digits of Arrow's widest decimal."""
@@ -120,17 +123,19 @@ class WholeNumbers:
             return self._logarithms(number, _LOGARITHMS[part.op])
         return self._compared(part)
 
-    def _number(self, part: Expression) -> Numbers | None:
+    def _number(self, part: Expression) -> Sequence[int | None] | None:
         """Return the numbers an expression is, converted to another type of number or not."""
         while isinstance(part, Call) and part.op in ("cast", "saturated") and part.type in _NUMBERS:
             part = part.args[0]
-        return self._numbers.get(part) if isinstance(part, Aggregate) else None
+        if not isinstance(part, Aggregate) or part not in self._numbers:
+            return None
+        return listed(self._numbers[part])
 
     def _compared(self, part: Call) -> pa.Array | None:
         """Return what a comparison with constants, or of two numbers, says; exact."""
-        sides = [self._number(side) for side in part.args]
         if not any(map(self._is_exact_only, part.args)):
             return None
+        sides = [self._number(side) for side in part.args]
         constants = [_constant(side) for side in part.args]
         if any(s is None and c is None for s, c in zip(sides, constants, strict=True)):
             return None
@@ -155,10 +160,11 @@ class WholeNumbers:
 
     def _is_exact_only(self, part: Expression) -> bool:
         """Tell whether a comparison of it as a number of 64 bits, or a DOUBLE, may be wrong."""
-        return self._number(part) is not None and (part not in self._numbers or part in self._large)
+        is_other = part not in self._numbers or part in self._large
+        return is_other and self._number(part) is not None
 
     def _decimals(self, part: Aggregate, what: str) -> pa.Array:
-        values = self._numbers[part]
+        values = listed(self._numbers[part])
         for group, number in enumerate(values):
             if number is not None and abs(number) >= 10**DIGITS_MAX:
                 raise self._too_long(number, group, what)
@@ -225,6 +231,8 @@ def _fits(number: int) -> bool:
 
 
 def _is_large(values: Numbers) -> bool:
+    if isinstance(values, np.ndarray):
+        return False
     known = [number for number in values if number is not None]
     return bool(known) and not (_fits(min(known)) and _fits(max(known)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
 from itertools import pairwise
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.config import TIME_UNIT
+from replay.aggregates.exact import listed, taken
 from replay.expressions.columns import Values, to_arrow
 from replay.expressions.scalars import Faults
 from replay.expressions.types import SCALES
@@ -27,7 +28,8 @@ from replay.language.bound import (
 from replay.operators.exact_sums import DoubleSum, ratios
 from replay.operators.grouping import Groups, intervals, out_of_range
 from replay.operators.outer import apply_outer
-from replay.patterns.summing.operator import Totals, from_order
+from replay.operators.whole_numbers import Numbers as Whole
+from replay.patterns.summing.operator import Numbers, Totals, from_order
 from replay.patterns.trends.algebra import Number, Part, Reading, Summing
 
 _PLACE = "\0place"
@@ -36,7 +38,7 @@ _PLACE = "\0place"
 _BORDERS = (WINDOW_START, WINDOW_END)
 
 IntArray = npt.NDArray[np.int64]
-Numbers = list[int | DoubleSum | None]
+Listed = Sequence[int | DoubleSum | None]
 
 
 def answer_sums(
@@ -106,38 +108,41 @@ def _column(values: list[Any], of: pa.DataType) -> pa.Array:
 
 def _of_groups(totals: Totals, places: IntArray, groups: Groups, number: Number) -> Numbers:
     """Return a number of all matches of each group, of partitions that stand in some places."""
-    of_each = totals.numbers.get(number, ())
+    of_each = totals.numbers.get(number, [])
     places = places[np.argsort(groups.of_row, kind="stable")]
-    if np.array_equal(places, np.arange(len(of_each))):
-        values = [*of_each]
-    else:
-        values = [of_each[place] for place in places.tolist()]
-    ends = np.cumsum(np.bincount(groups.of_row, minlength=groups.n_groups)).tolist()
-    if len(ends) == len(values):  # each group is one partition
+    is_each = np.array_equal(places, np.arange(len(of_each)))
+    values = of_each if is_each else taken(of_each, places)
+    sizes = np.bincount(groups.of_row, minlength=groups.n_groups)
+    if len(sizes) == len(values):  # each group is one partition
         return values
-    return [_joined(number, values[begin:end]) for begin, end in pairwise([0, *ends])]
+    every, ends = listed(values), np.cumsum(sizes).tolist()
+    return [_joined(number, every[begin:end]) for begin, end in pairwise([0, *ends])]
 
 
 def _aggregated(
     part: Aggregate, reading: Reading, of_groups: Callable[[Number], Numbers]
-) -> list[int | None] | pa.Array:
+) -> Whole | pa.Array:
     """Return an aggregate of every group, of which ``of_groups`` gives numbers."""
     numbers = of_groups(reading.number)
     if reading.number.part in (Part.LEAST, Part.GREATEST):
-        return _best(part, numbers)
+        return _best(part, listed(numbers))
     if part.function == "count":
         return numbers
     assert reading.over is not None
-    counts = [int(number or 0) for number in of_groups(reading.over)]  # type: ignore[arg-type]
-    if any(isinstance(number, DoubleSum) for number in numbers) or part.type is DataType.DOUBLE:
-        return _rounded(part, numbers, counts, is_ratio=reading.is_ratio)
+    over = of_groups(reading.over)
+    are_arrays = isinstance(numbers, np.ndarray) and isinstance(over, np.ndarray) and over.all()
+    if are_arrays and part.type is DataType.INTEGER:
+        return numbers
+    values, counts = listed(numbers), [int(count or 0) for count in listed(over)]
+    if any(isinstance(number, DoubleSum) for number in values) or part.type is DataType.DOUBLE:
+        return _rounded(part, values, counts, is_ratio=reading.is_ratio)
     if part.type is DataType.INTERVAL:
-        whole = [n if isinstance(n, int) else 0 for n in numbers]
+        whole = [n if isinstance(n, int) else 0 for n in values]
         return to_arrow(intervals(part, whole, counts), part.type)
-    return [n if count else None for n, count in zip(numbers, counts, strict=True)]
+    return [n if count else None for n, count in zip(values, counts, strict=True)]
 
 
-def _joined(number: Number, found: Numbers) -> int | DoubleSum | None:
+def _joined(number: Number, found: Listed) -> int | DoubleSum | None:
     """Return a number of all matches of some partitions, of which it is known of each."""
     if number.part in (Part.LEAST, Part.GREATEST):
         there = [value for value in found if isinstance(value, int)]
@@ -150,7 +155,7 @@ def _joined(number: Number, found: Numbers) -> int | DoubleSum | None:
     return sum(value for value in found if isinstance(value, int))
 
 
-def _best(part: Aggregate, numbers: Numbers) -> pa.Array:
+def _best(part: Aggregate, numbers: Listed) -> pa.Array:
     there = np.array([number is not None for number in numbers], np.bool_)
     data: Any = np.array([number or 0 for number in numbers], np.int64)
     if part.type is DataType.DOUBLE:
@@ -160,7 +165,7 @@ def _best(part: Aggregate, numbers: Numbers) -> pa.Array:
     return to_arrow(Values(data, there), part.type)
 
 
-def _rounded(part: Aggregate, numbers: Numbers, counts: list[int], *, is_ratio: bool) -> pa.Array:
+def _rounded(part: Aggregate, numbers: Listed, counts: list[int], *, is_ratio: bool) -> pa.Array:
     """Return sums, or means, each rounded once."""
     there = np.array([count > 0 for count in counts], np.bool_)
     over = [max(count, 1) if is_ratio else 1 for count in counts]

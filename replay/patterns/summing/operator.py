@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from replay.aggregates.exact import from_ints, to_ints
+from replay.aggregates.exact import (
+    WholeNumbers,
+    from_ints,
+    listed,
+    taken,
+    to_ints,
+    to_numbers,
+)
 from replay.errors import QueryError
 from replay.limits import check_limits
 from replay.operators.exact_sums import UNIT_EXPONENT, DoubleSum, as_whole
@@ -96,6 +104,10 @@ def _words_of(sums: Sums, place: int, n_words: int, shift: int) -> int:
     return n_words + math.ceil(more / _WORD)
 
 
+Numbers = Sequence[int | DoubleSum | None] | IntArray
+"""Numbers of some partitions, exact; the least and greatest value as 64 bits, None for none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """The sums over all matches of each of some partitions."""
@@ -103,19 +115,18 @@ class Totals:
     keys: list[Key]
     first_seqs: list[int]
     """``seq`` of the first row of all matches of each, where that is asked for."""
-    numbers: Mapping[Number, Sequence[int | DoubleSum | None]]
-    """Exact; the least and greatest value as 64 bits, None for none."""
+    numbers: Mapping[Number, Numbers]
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def in_order(self) -> Totals:
         """Return them in the order of their first rows."""
-        order = sorted(range(len(self)), key=self.first_seqs.__getitem__)
+        order = np.argsort(np.array(self.first_seqs, np.int64), kind="stable")
         return Totals(
-            [self.keys[place] for place in order],
-            [self.first_seqs[place] for place in order],
-            {name: [of[place] for place in order] for name, of in self.numbers.items()},
+            [self.keys[place] for place in order.tolist()],
+            [self.first_seqs[place] for place in order.tolist()],
+            {name: taken(of, order) for name, of in self.numbers.items()},
         )
 
     @classmethod
@@ -123,10 +134,17 @@ class Totals:
         """Return those of several, one after the other."""
         names = parts[0].numbers if parts else ()
         return cls(
-            [key for part in parts for key in part.keys],
-            [seq for part in parts for seq in part.first_seqs],
-            {name: [value for part in parts for value in part.numbers[name]] for name in names},
+            list(chain.from_iterable(part.keys for part in parts)),
+            list(chain.from_iterable(part.first_seqs for part in parts)),
+            {name: _joined([part.numbers[name] for part in parts]) for name in names},
         )
+
+
+def _joined(parts: Sequence[Numbers]) -> Numbers:
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    if len(arrays) == len(parts):
+        return np.concatenate(arrays)
+    return [number for part in parts for number in listed(part)]
 
 
 class TrendOperator(RowIntake):
@@ -445,31 +463,36 @@ class TrendOperator(RowIntake):
         """Return what cells hold, each of all matches of a partition."""
         sums = sums or self._sums
         first = sums.first_seq
-        seqs = [0] * len(keys) if first is None else [n or 0 for n in self._numbers(cells, first)]
+        seqs = [0] * len(keys)
+        if first is not None:
+            seqs = cells[:, self._layout.offset[first] + 1].view(np.int64).tolist()
         return Totals(keys, seqs, {name: self._read(cells, at) for name, at in sums.places})
 
-    def _read(self, cells: Words, at: Place) -> list[int | DoubleSum | None]:
-        numbers = self._numbers(cells, at.field)
+    def _read(self, cells: Words, at: Place) -> Numbers:
+        if self._sums.fields[at.field].kind is not Kind.SUM:
+            return self._best(cells, at.field)
+        numbers = self._whole(cells, at.field)
         if at.less is not None:
-            less = self._numbers(cells, at.less)
-            return [a - b for a, b in zip(numbers, less, strict=True)]  # type: ignore[operator]
+            less = listed(self._whole(cells, at.less))
+            return [a - b for a, b in zip(listed(numbers), less, strict=True)]
         if at.flags is None:
-            return [*numbers]
+            return numbers
         bits = UNIT_EXPONENT - self._scale
         flags = cells[:, self._layout.offset[at.flags]].tolist()
         return [
             DoubleSum(n << bits if n else 0, bool(f & _NAN), bool(f & _INF), bool(f & _MINUS_INF))
-            for n, f in zip(numbers, flags, strict=True)
+            for n, f in zip(listed(numbers), flags, strict=True)
         ]
 
-    def _numbers(self, cells: Words, place: int) -> list[int] | list[int | None]:
-        """Return a field of each cell; of the least and greatest None where there is no value."""
+    def _whole(self, cells: Words, place: int) -> WholeNumbers:
         begin, n = int(self._layout.offset[place]), int(self._layout.words[place])
-        words = cells[:, begin : begin + n]
-        if self._sums.fields[place].kind is Kind.SUM:
-            return to_ints(words)
-        best = words[:, 1].view(np.int64).tolist()
-        return [value if known else None for known, value in zip(words[:, 0], best, strict=True)]
+        return to_numbers(cells[:, begin : begin + n])
+
+    def _best(self, cells: Words, place: int) -> list[int | None]:
+        """Return the least or greatest value of each cell, None where there is none."""
+        begin = int(self._layout.offset[place])
+        known, best = cells[:, begin].tolist(), cells[:, begin + 1].view(np.int64).tolist()
+        return [value if is_known else None for is_known, value in zip(known, best, strict=True)]
 
     # -----------------------------------------------------------------------------------------
     # State
