@@ -17,7 +17,7 @@ from replay.patterns.program import MatchProgram
 from replay.patterns.row_intake import Arrays
 from replay.patterns.search import Rows
 from replay.patterns.summing import entry_kernels, kernels
-from replay.patterns.summing.within import See, WithinTrendOperator, segments_of
+from replay.patterns.summing.within import WithinTrendOperator, segments_of
 from replay.patterns.trends.machine import Op, Steps, Sums, joinable, steps_of
 
 IntArray = npt.NDArray[np.int64]
@@ -55,28 +55,17 @@ class EntryTrendOperator(WithinTrendOperator):
         segments = segments[segments[:, 2] < segments[:, 3]]
         if not len(segments):
             return
-        none = np.empty((2, 0), np.int64)
-        self._sum_ends(rows, segments, none[0], lambda see: see(self._totals, none))
+        seen = self._seen(rows, rows.times)
 
-    def _sum_ends(
-        self, rows: Rows, segments: IntArray, bounds: IntArray, step: Callable[[See], int]
-    ) -> int:
-        """Sum within the time; return how many pieces between bounds there is something found of.
+        def step(at: IntArray, *others: Any) -> int:
+            n_states, begins, has_slots, queue, scratch, *of_rows = others
+            status: int = entry_kernels.sum_entries(
+                at, segments, self._within, n_states, begins, has_slots, queue, scratch,
+                self._totals, *of_rows,
+            )  # fmt: skip
+            return status
 
-        ``step`` gives the kernel what it is to add sums to.
-        """
-
-        def see_all(at: IntArray, *others: Any) -> int:
-
-            def see(*found: Any) -> int:
-                status: int = entry_kernels.sum_entries(
-                    at, segments, self._within, bounds, *found, *others
-                )
-                return status
-
-            return step(see)
-
-        return self._multiply(see_all, self._seen(rows, rows.times))
+        self._multiply(step, seen)
 
     def _multiply(self, step: Callable[..., int], rows: kernels.Rows) -> int:
         """Take a kernel to its end, giving it what it lacks; return how many sums it found."""

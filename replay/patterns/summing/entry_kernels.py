@@ -344,22 +344,10 @@ def row_of_piece(at, place, time, bounds, sums, of_sums):  # type: ignore[no-unt
     return n
 
 
-@njit(_nrt=False)
-def sum_entries(at, segments, within, bounds, sums, of_sums, n_states, begins, has_slots, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
-    """Sum within a window from each start, of each partition, or piece, by the ends of matches.
-
-    The rows of the window that ends at a row are a queue of two stacks: at the front stand products
-    of a row and all those behind it, so that the first can be let go; at the back one product of
-    all. A row that begins no run need not be let go. ``segments`` has of each the partition, the
-    first row, the first one whose matches are to be added, and the end. A row of code c takes the
-    steps ``2 c``, and ``2 c + 1`` where runs begin; ``begins`` says of a code whether any do, and
-    ``has_slots`` whether its steps need ``scratch``, which has a cell for each slot.
-    Of ``bounds`` see `row_of_piece`; where there are some, they are around what is to be added.
-    Returns a status; ``queue``, ``fields``, ``rows`` and ``program`` are plain tuples of the fields
-    of the classes named so.
-    """
+@njit(_nrt=False, forceinline=True)
+def _sum_ends(at, segments, within, is_by_piece, bounds, sums, of_sums, n_states, begins, has_slots, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Do what `sum_entries` and `sum_entry_pieces` do."""
     queue, fields, rows, program = Queue(*queue), Fields(*fields), Rows(*rows), Program(*program)
-    is_by_piece = bounds.size > 0
     for number in range(at[AT_SEGMENT], len(segments)):
         place, first, counted, end = segments[number]
         row = at[AT_ROW]
@@ -406,6 +394,38 @@ def sum_entries(at, segments, within, bounds, sums, of_sums, n_states, begins, h
         at[AT_ROW] = -1
     at[AT_SEGMENT] = len(segments)
     return STATUS_DONE
+
+
+@njit(_nrt=False)
+def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratch, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum within a window from each start.
+
+    The rows of the window that ends at a row are a queue of two stacks: at the front stand products
+    of a row and all those behind it, so that the first can be let go; at the back one product of
+    all. A row that begins no run need not be let go. ``segments`` has of each the partition, the
+    first row, the first one whose matches are to be added, and the end. A row of code c takes the
+    steps ``2 c``, and ``2 c + 1`` where runs begin; ``begins`` says of a code whether any do, and
+    ``has_slots`` whether its steps need ``scratch``, which has a cell for each slot.
+    Returns a status; ``queue``, ``fields``, ``rows`` and ``program`` are plain tuples of the fields
+    of the classes named so.
+    """
+    nothing = rows[0]  # of the type of bounds, and looked at nowhere
+    return _sum_ends(
+        at, segments, within, False, nothing, totals, segments, n_states, begins, has_slots, queue,
+        scratch, fields, rows, program,
+    )  # fmt: skip
+
+
+@njit(_nrt=False)
+def sum_entry_pieces(at, segments, within, bounds, sums, of_sums, n_states, begins, has_slots, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum as `sum_entries`, by piece of the stream in which matches end; see `row_of_piece`.
+
+    ``bounds`` are around what is to be added.
+    """
+    return _sum_ends(
+        at, segments, within, True, bounds, sums, of_sums, n_states, begins, has_slots, queue,
+        scratch, fields, rows, program,
+    )  # fmt: skip
 
 
 @njit(_nrt=False)

@@ -200,7 +200,17 @@ class EntryWindowOperator(WindowOperator, EntryTrendOperator):
             for bound in (bounds[0], bounds[-1])
         )
         segments = np.stack([place, first, counted, end], axis=1)[counted < end]
-        return self._sum_ends(rows, segments, bounds, self._step)
+
+        def see_all(at: IntArray, *others: Any) -> int:
+            def see(*found: Any) -> int:
+                status: int = entry_kernels.sum_entry_pieces(
+                    at, segments, self._within, bounds, *found, *others
+                )
+                return status
+
+            return self._step(see)
+
+        return self._multiply(see_all, self._seen(rows, rows.times))
 
 
 class EventWindowOperator(WindowOperator, EventStartOperator):
