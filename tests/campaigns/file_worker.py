@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from indexing.row_mask import RowMask
 
 import indexing
 import replay
@@ -28,6 +27,7 @@ from chronicle.maintenance.finding import Severity
 from chronicle.store import Store
 from chronicle.tree.column_file import VERSION, open_columns
 from indexing import KeyRange, KeyRanges, check_runs, open_indexes
+from indexing.row_mask import RowMask
 from replay.query import clear_caches
 
 MEMORY_MAX = 4 << 30
