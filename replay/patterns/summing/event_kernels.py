@@ -497,14 +497,9 @@ def _fell(lane, first, end, trees, cells):  # type: ignore[no-untyped-def]
                 _give_back(cell, cells)
 
 
-@njit(_nrt=False)
-def sum_starts(at, segments, within, bounds, sums, of_sums, one, semantics, high, opens, machine, cells, room, trees, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
-    """Sum within a window from each start, as `kernels.sum_starts`.
-
-    Cells and trees of a segment have the lane of its number; the column of a row is its place.
-    ``one`` is a cell. Of ``bounds``, around the starts that are gone through, see
-    `row_of_piece`.
-    """
+@njit(_nrt=False, forceinline=True)
+def _sum_starts(at, segments, within, one, is_by_piece, bounds, sums, of_sums, semantics, high, opens, machine, cells, room, trees, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Do what `sum_starts` and `sum_start_pieces` do."""
     machine, cells, room = Machine(*machine), Cells(*cells), Room(*room)
     fields, rows, trees = Fields(*fields), Rows(*rows), Trees(*trees)
     top, n_seen = fields.words[0] - 1, 0
@@ -517,15 +512,17 @@ def sum_starts(at, segments, within, bounds, sums, of_sums, one, semantics, high
                 return STATUS_GOES_ON
             ways = machine.ways[0 if opens[start] else 1]
             born, is_known = rows.times[start], start < counted
-            if bounds.size and (born < bounds[0] or born >= bounds[-1]):
+            if is_by_piece and (born < bounds[0] or born >= bounds[-1]):
                 continue
             if np.uint64(rows.code[start]) & ways == _NONE:
                 continue
             if adds_nothing(start, counted, end, within, rows):
                 continue
-            into = row_of_piece(at, place, born, bounds, sums, of_sums)
-            if into < 0:
-                return STATUS_FOUND
+            into = place
+            if is_by_piece:
+                into = row_of_piece(at, place, born, bounds, sums, of_sums)
+                if into < 0:
+                    return STATUS_FOUND
             status, row, n_faults = STATUS_DONE, start, progress[N_FAULTS]
             while status == STATUS_DONE and row < end:
                 if is_after(rows.times[row], born, within):
@@ -552,6 +549,32 @@ def sum_starts(at, segments, within, bounds, sums, of_sums, one, semantics, high
                 return STATUS_WIDE
     at[AT_SEGMENT] = len(segments)
     return STATUS_DONE
+
+
+@njit(_nrt=False)
+def sum_starts(at, segments, within, one, totals, semantics, high, opens, machine, cells, room, trees, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum within a window from each start, as `kernels.sum_starts`.
+
+    Cells and trees of a segment have the lane of its number; the column of a row is its place.
+    ``one`` is the cell of a start.
+    """
+    nothing = rows[0]  # of the type of bounds, and looked at nowhere
+    return _sum_starts(
+        at, segments, within, one, False, nothing, totals, segments, semantics, high, opens,
+        machine, cells, room, trees, fields, rows, across, progress,
+    )  # fmt: skip
+
+
+@njit(_nrt=False)
+def sum_start_pieces(at, segments, within, one, bounds, sums, of_sums, semantics, high, opens, machine, cells, room, trees, fields, rows, across, progress):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    """Sum as `sum_starts`, by piece of the stream in which starts are; see `row_of_piece`.
+
+    ``bounds`` are around the starts that are gone through.
+    """
+    return _sum_starts(
+        at, segments, within, one, True, bounds, sums, of_sums, semantics, high, opens, machine,
+        cells, room, trees, fields, rows, across, progress,
+    )  # fmt: skip
 
 
 @njit(_nrt=False)

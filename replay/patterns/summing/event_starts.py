@@ -21,7 +21,7 @@ from replay.patterns.strategies.searches import SEMANTICS
 from replay.patterns.summing import event_grain, event_kernels, kernels
 from replay.patterns.summing.event_grain import new_room, to_machine
 from replay.patterns.summing.trees import emptied, no_trees, to_trees
-from replay.patterns.summing.within import See, WithinTrendOperator, segments_of
+from replay.patterns.summing.within import WithinTrendOperator, segments_of
 from replay.patterns.trends.indexes import to_indexes
 
 IntArray = npt.NDArray[np.int64]
@@ -51,27 +51,13 @@ class EventStartOperator(WithinTrendOperator):
     def _sum(self, rows: Rows, parts: IntArray) -> None:
         rows, segments = segments_of(rows, parts, self._summed_to)
 
-        none = np.empty((2, 0), np.int64)
-        self._sum_starts(rows, segments, none[0], lambda see: see(self._totals, none))
+        def step(at: IntArray, *others: Any) -> int:
+            status: int = event_kernels.sum_starts(
+                at, segments, self._within, self._new_cells(1), self._totals, *others
+            )
+            return status
 
-    def _sum_starts(
-        self, rows: Rows, segments: IntArray, bounds: IntArray, step: Callable[[See], int]
-    ) -> int:
-        """Sum from each start; return how many pieces between bounds there is something found of.
-
-        ``step`` gives the kernel what it is to add sums to.
-        """
-
-        def see_all(at: IntArray, *others: Any) -> int:
-            def see(*found: Any) -> int:
-                status: int = event_kernels.sum_starts(
-                    at, segments, self._within, bounds, *found, self._new_cells(1), *others
-                )
-                return status
-
-            return step(see)
-
-        return self._go_through(rows, segments, self._rows_within(rows.times), see_all)
+        self._go_through(rows, segments, self._rows_within(rows.times), step)
 
     def _go_through(
         self, rows: Rows, segments: IntArray, n_rows: float, step: Callable[..., int]

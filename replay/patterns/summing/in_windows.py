@@ -241,4 +241,13 @@ class EventWindowOperator(WindowOperator, EventStartOperator):
         return self._go_through(rows, segments, float(n_rows.mean()), see_all)
 
     def _see_pieces(self, rows: Rows, segments: IntArray, bounds: IntArray) -> int:
-        return self._sum_starts(rows, segments, bounds, self._step)
+        def see_all(at: IntArray, *others: Any) -> int:
+            def see(*found: Any) -> int:
+                status: int = event_kernels.sum_start_pieces(
+                    at, segments, self._within, self._new_cells(1), bounds, *found, *others
+                )
+                return status
+
+            return self._step(see)
+
+        return self._go_through(rows, segments, self._rows_within(rows.times), see_all)
