@@ -63,8 +63,8 @@ def online(
     threads
         How many threads may share a push of a query over situations: they look at conditions of
         stretches of its events, and for matches of partitions of their own. ``auto`` follows the
-        load, once a second (`OnlineFlow.tuning`). The answer is the same. It pays for pushes of
-        some ten thousand events at once.
+        load, once a second (`OnlineFlow.tuning`). The answer is the same. Pushes of less than a
+        hundred thousand events gain nothing.
 
     Returns
     -------

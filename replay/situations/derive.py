@@ -42,7 +42,7 @@ FOUND_MIN = 1 << 10
 WORDS: Final = "\0words"
 """Name of a column, one that no stream has: which conditions are true of each row, a bit each."""
 
-PART_MIN: Final = 1 << 13
+PART_MIN: Final = 1 << 16
 """Rows a thread looks at the conditions of, at least; some 0.1 ms."""
 
 

@@ -41,8 +41,8 @@ MEASURED: Final = 1 << 10
 SELDOM: Final = 8
 """Times as many it may become, twice as many each time that the orders stay as they are."""
 
-PART_MIN: Final = 64
-"""Partitions a thread looks for matches in, at least; some 0.05 ms."""
+PART_MIN: Final = 256
+"""Partitions a thread looks for matches in, at least; some 0.1 ms and more."""
 
 _ROOM_MIN: Final = 256
 """Situations that there is room for at least."""

@@ -33,6 +33,7 @@ def test_as_many_threads_as_may_share_give_the_same_answer_and_faults(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(derive, "PART_MIN", 1_000)
+    monkeypatch.setattr(matching, "PART_MIN", 64)
     cars = some_cars(60)
     cut: list[int] = []
     divide = matching.divide
