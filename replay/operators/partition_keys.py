@@ -27,7 +27,8 @@ TABLE_MAX: Final = 1 << 18
 """Whole numbers from the least to the greatest of which a table is kept."""
 
 FEWER: Final = 4
-"""With this many times more values known than asked for, each is looked up by itself."""
+"""With this many times more values known than asked for, each is looked up by itself: Arrow makes
+its hash table of all that are known."""
 
 UNKNOWN: Final = -1
 """Instead of the number of a value that has none yet."""
@@ -77,18 +78,23 @@ class KnownValues:
 
     def _of_others(self, values: pa.Array) -> IntArray:
         others = self._others
-        if others is None or len(others) > FEWER * len(values):
+        if others is None or self._are_few(values):
             return np.full(len(values), UNKNOWN)
         places = pc.index_in(values, value_set=others).fill_null(UNKNOWN)
         found: IntArray = np.append(self._numbers, UNKNOWN)[places.to_numpy(zero_copy_only=False)]
         return found
 
+    def _are_few(self, values: IntArray | pa.Array) -> bool:
+        return self._others is not None and len(self._others) > FEWER * len(values)
+
     def enter(self, values: IntArray | pa.Array, numbers: IntArray) -> None:
-        """Keep the numbers of values; those of `UNKNOWN` stay unknown."""
+        """Keep the numbers of values, unless too few to be asked for; `UNKNOWN` is none."""
         is_new = numbers != UNKNOWN
         if not is_new.any():
             return
         if isinstance(values, np.ndarray) and self._in_table(values[is_new], numbers[is_new]):
+            return
+        if self._are_few(values):
             return
         others, listed = self._others, pa.array(values)
         if others is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -76,3 +77,14 @@ def test_texts_are_found_together_with_what_is_missing_among_them() -> None:
     assert known.numbers(pa.array(["a", "c", None, "b", "a"])).tolist() == [2, UNKNOWN, 0, 1, 2]
     known.enter(pa.array(["a", "c"]), np.array([2, 3]))
     assert known.numbers(pa.array(["c", "a"])).tolist() == [3, 2]
+
+
+def test_a_few_values_are_not_looked_up_among_very_many() -> None:
+    known = KnownValues()
+    known.enter(pa.array([f"{number}" for number in range(100)]), np.arange(100))
+    with patch.object(partition_keys.pc, "index_in"), patch.object(partition_keys.pc, "is_in"):
+        known.enter(pa.array(["100", "7"]), np.array([100, 7]))
+        assert known.numbers(pa.array(["7", "100"])).tolist() == [UNKNOWN, UNKNOWN]
+        partition_keys.pc.index_in.assert_not_called()
+        partition_keys.pc.is_in.assert_not_called()
+    assert known.numbers(pa.array([f"{number}" for number in range(50)])).tolist() == [*range(50)]
