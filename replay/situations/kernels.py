@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from chronicle.compiled import njit
 from replay.language import allen
+from replay.operators.place_kernels import left, right
 from replay.situations.detection import OPEN
 
 Ints = npt.NDArray[np.int64]
@@ -167,30 +168,6 @@ def _pair_term(relations, a_start, a_end, b_start, b_end):  # type: ignore[no-un
 
 # ---------------------------------------------------------------------------------------------
 # Places
-
-
-@njit(_nrt=False)
-def left(values, low, high, value):  # type: ignore[no-untyped-def]
-    """Return the first place from ``low`` on whose value is not less."""
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@njit(_nrt=False)
-def right(values, low, high, value):  # type: ignore[no-untyped-def]
-    """Return the first place from ``low`` on whose value is greater."""
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @njit(_nrt=False)

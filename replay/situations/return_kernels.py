@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from chronicle.compiled import njit
-from replay.situations.kernels import left, right
+from replay.operators.place_kernels import left, right
 
 
 @njit()

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chronicle.compiled import njit
+from replay.operators.place_kernels import right
 from replay.patterns.summing.kernels import (
     AT_SEGMENT,
     HIGH,
@@ -309,19 +310,6 @@ def _see_row(at, row, n_states, begins, has_slots, queue, scratch, fields, rows,
 
 
 @njit(_nrt=False)
-def first_after(time, ends, window):  # type: ignore[no-untyped-def]
-    """Return the first window, from one on, that ends after a time; their ends do not descend."""
-    low, high = window, ends.size
-    while low < high:
-        middle = (low + high) // 2
-        if ends[middle] <= time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@njit(_nrt=False)
 def row_of_piece(at, place, time, bounds, sums, of_sums):  # type: ignore[no-untyped-def]
     """Return the row of ``sums`` to which those of a partition and a time are added; -1: no room.
 
@@ -330,7 +318,7 @@ def row_of_piece(at, place, time, bounds, sums, of_sums):  # type: ignore[no-unt
     """
     if not bounds.size:
         return place
-    n, piece = at[N_FOUND], first_after(time, bounds, 0) - 1
+    n, piece = at[N_FOUND], right(bounds, 0, bounds.size, time) - 1
     if n > 0:
         if of_sums[0, n - 1] == place and of_sums[1, n - 1] == piece:
             return n - 1
@@ -358,7 +346,7 @@ def _sum_ends(at, segments, within, is_by_piece, bounds, sums, of_sums, n_states
             _set_identity(queue.back, n_states, fields)
         until = _INT64_MAX
         if is_by_piece:
-            until = bounds[first_after(rows.times[max(counted, row - 1)], bounds, 0)]
+            until = bounds[right(bounds, 0, bounds.size, rows.times[max(counted, row - 1)])]
         while True:
             n_front = at[N_FRONT]
             time = rows.times[min(row, end - 1)]
@@ -379,7 +367,7 @@ def _sum_ends(at, segments, within, is_by_piece, bounds, sums, of_sums, n_states
                 for state in range(EMPTY, n_states):
                     set_none(queue.back, state * n_states)
                 if is_by_piece:
-                    until = bounds[first_after(time, bounds, 0)]
+                    until = bounds[right(bounds, 0, bounds.size, time)]
             if _leave(at, start, queue, rows):
                 status = _turn(
                     at, row, start, False, n_states, begins, queue, fields, rows, program
@@ -441,7 +429,7 @@ def sum_entry_windows(at, segments, starts, ends, sums, of_sums, n_states, begin
         row, window = at[AT_ROW], at[AT_WINDOW]
         at[AT_SEGMENT] = number
         if row < 0:
-            row, window = first, first_after(rows.times[first], ends, 0)
+            row, window = first, right(ends, 0, ends.size, rows.times[first])
             while window < ends.size and row < end and rows.times[row] < ends[window]:
                 row += 1
             at[AT_ROW], at[AT_WINDOW] = row, window
@@ -475,7 +463,7 @@ def sum_entry_windows(at, segments, starts, ends, sums, of_sums, n_states, begin
                     at[N_FOUND] += 1
                 window += 1
             elif row < end:
-                window = first_after(rows.times[row], ends, window)
+                window = right(ends, window, ends.size, rows.times[row])
             else:
                 break
             at[AT_WINDOW] = window

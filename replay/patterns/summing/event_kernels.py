@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from chronicle.compiled import njit
+from replay.operators.place_kernels import right
 from replay.patterns.conditions.kernels import N_FAULTS, holds
 from replay.patterns.run_end_kernels import is_after
 from replay.patterns.strategies.run_kernels import CONTIGUOUS, NEXT, lowest
-from replay.patterns.summing.entry_kernels import first_after, row_of_piece
+from replay.patterns.summing.entry_kernels import row_of_piece
 from replay.patterns.summing.kernels import (
     AT_SEGMENT,
     AT_START,
@@ -601,7 +602,7 @@ def sum_row_windows(at, segments, starts, ends, sums, of_sums, semantics, high, 
             if low == end:
                 break
             if rows.times[low] >= ends[window]:
-                window = first_after(rows.times[low], ends, window)
+                window = right(ends, window, ends.size, rows.times[low])
                 continue
             n = at[N_FOUND]
             if n == len(sums):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chronicle.compiled import njit
-from replay.patterns.summing.entry_kernels import first_after
+from replay.operators.place_kernels import right
 from replay.patterns.summing.kernels import (
     STATUS_DONE,
     STATUS_FOUND,
@@ -80,7 +80,7 @@ def sum_pieces(at, parts, lows, highs, sums, of_sums, plain, windows, pieces, ba
             if i < plain_end:
                 window = windows[i]
             if at[LOW] < end:
-                in_it = first_after(pieces.numbers[at[LOW]], highs, at[AT_WINDOW])
+                in_it = right(highs, at[AT_WINDOW], highs.size, pieces.numbers[at[LOW]])
                 window = min(window, in_it)
             if window == highs.size:
                 break
