@@ -99,15 +99,10 @@ def aggregate_groups(
 ) -> Values:
     """Return an aggregate for every group; of integers that `whole_numbers` does not give."""
     is_number = part.argument is not None and part.argument.type in NUMERIC
-    is_double = part.function == "sum" and part.type is DataType.DOUBLE
-    if argument is not None and is_number and (is_double or part.function == "avg"):
+    is_sum = part.function == "sum" and part.type in (DataType.DOUBLE, DataType.INTERVAL)
+    is_mean = part.function == "avg" and (is_number or part.type is DataType.INTERVAL)
+    if argument is not None and (is_sum or is_mean):
         return _exact(part, argument, groups)
-    if argument is not None and part.type is DataType.INTERVAL and part.function in ("sum", "avg"):
-        values, spans = _together(argument, groups)
-        assert values is not None
-        data, spans = counted(part, values, spans)
-        sums = sums_of_integers(data, spans.begins, spans.ends)
-        return intervals(part, sums, (spans.ends - spans.begins).tolist())
     found = aggregate(part, *_together(argument, groups), faults)
     if part.function in ("min", "max") and part.type is DataType.DOUBLE:
         return Values(found.data + 0.0, found.valid)  # 0.0 for -0.0: neither is the less
@@ -127,7 +122,7 @@ def whole_numbers(part: Aggregate, argument: Values | None, groups: Groups) -> S
 
 
 def _exact(part: Aggregate, argument: Values, groups: Groups) -> Values:
-    """Return SUM or AVG of a number for every group: that of the exact numbers, rounded once."""
+    """Return SUM or AVG for every group: that of the exact numbers, rounded once."""
     values, spans = _together(argument, groups)
     assert values is not None
     assert part.argument is not None
@@ -136,6 +131,8 @@ def _exact(part: Aggregate, argument: Values, groups: Groups) -> Values:
     there = counts > 0
     if data.dtype != np.float64:
         whole = sums_of_integers(data, spans.begins, spans.ends)
+        if part.type is DataType.INTERVAL:
+            return intervals(part, whole, counts.tolist())
         scale = SCALES.get(part.argument.type, 0)
         return Values(np.array(ratios(whole, counts.tolist(), scale), np.float64), there)
     among = counts.tolist() if part.function == "avg" else [1] * len(counts)

@@ -87,8 +87,7 @@ class _Seeker:
     ) -> Ints:
         """Return the matches of partitions as `kernels.match` finds them, in no order."""
         # A call as plain Python that is given up takes back what all have written.
-        of_all = (prepare, match) if is_alone else (prepare.entry, match.entry)
-        prepared, matched = of_all
+        prepared, matched = (prepare, match) if is_alone else (prepare.entry, match.entry)
         prepared(pattern, lives, partitions, since, clock)
         pieces = []
         while True:
