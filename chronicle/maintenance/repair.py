@@ -285,13 +285,26 @@ def _remove_leftovers(
     # What lies in a folder goes before the folder.
     for file in sorted(found, reverse=True):
         leftover = root / file
-        if leftover.is_file() and leftover.stat().st_mtime < oldest:
+        if not _was_written_before(leftover, oldest):
+            continue
+        if leftover.is_file():
             leftover.unlink(missing_ok=True)
             removed.append(file)
-        elif leftover.is_dir() and leftover.stat().st_mtime < oldest and remove_if_empty(leftover):
+        elif leftover.is_dir() and remove_if_empty(leftover):
             removed.append(file)
     removed += [folder.name for folder in remove_abandoned(root)]
     for folder in own_folders(path, _DAMAGED_PREFIX):
         if remove_table(folder):
             removed.append(f"{path.name}/{folder.name}")
     return tuple(removed)
+
+
+def _was_written_before(path: Path, oldest: float) -> bool:
+    """Return whether a file or folder was last written before a time of the clock, in seconds.
+
+    One that is gone was not: a writer whose commit lost takes its own files away meanwhile.
+    """
+    try:
+        return path.stat().st_mtime < oldest
+    except FileNotFoundError:
+        return False

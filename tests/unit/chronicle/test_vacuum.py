@@ -190,6 +190,27 @@ def test_nothing_behind_a_link_is_deleted(tmp_path: Path):
     assert told == {("warning", f"ticks/events/{name}"), ("warning", "ticks/quarantine")}
 
 
+def test_a_leftover_that_its_writer_takes_away_meanwhile_does_not_end_a_repair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = _compacted(tmp_path)
+    left = _write_uncommitted(stream)
+    looks = Path.is_file
+
+    def look_and_take_away(path: Path) -> bool:
+        is_file = looks(path)
+        if path.name in left:
+            path.unlink(missing_ok=True)
+        return is_file
+
+    module = sys.modules["chronicle.maintenance.repair"]
+    take_away = partial(monkeypatch.setattr, Path, "is_file", look_and_take_away)
+    meet(monkeypatch, module, "check_stream", take_away, after=True)
+    repair_stream(stream, leftover_age=NOTHING)
+    assert left.isdisjoint(on_disk(stream))
+    assert seen_times(stream) == list(range(32))
+
+
 def test_what_is_committed_while_vacuum_decides_stays(tmp_path: Path, monkeypatch):
     module = sys.modules["chronicle.maintenance.vacuum"]
     stream = _compacted(tmp_path)
