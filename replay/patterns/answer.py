@@ -130,11 +130,13 @@ def aggregation_of(
         program = summed_in_windows(query)
     if program is not None and program.sums is not None:
         code, grain = program.strategy, program.sums.grain
-        lanes = lanes_of(query, program).value
-        if grain is None or code is None:
-            return Aggregation("summed", "", "type", lanes=lanes)
-        edges = told_edges(code, grain, query.symbols)
-        return Aggregation("summed", "", "event", edges, lanes)
+        assert code is not None
+        found = Aggregation(
+            "summed", "", "type", lanes=lanes_of(query, program).value, states=code.n_states - 2
+        )
+        if grain is None:
+            return found
+        return replace(found, grain="event", edges=told_edges(code, grain, query.symbols))
     return Aggregation("enumerated", why_made(query) or _WAITS)
 
 

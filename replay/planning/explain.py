@@ -63,7 +63,7 @@ def aggregation_json(told: Aggregation | None) -> Json:
     keys = ("from", "to", "condition", "by")
     edges = [dict(zip(keys, edge, strict=True)) for edge in told.edges]
     found = {"way": told.way, "why": told.why, "grain": told.grain, "edges": edges}
-    return {"aggregation": {**found, "lanes": told.lanes}}
+    return {"aggregation": {**found, "lanes": told.lanes, "states": told.states}}
 
 
 def aggregation_lines(told: Aggregation | None) -> list[str]:

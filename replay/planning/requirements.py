@@ -50,7 +50,9 @@ class Aggregation:
     and how the cells that satisfy it are found."""
     lanes: str | None = None
     """Where they are summed, by what partial matches are told apart so that some can be left out
-    later: ``one`` (none is), ``starts``, ``entries``, ``panes`` or ``windows``."""
+    later: ``one`` (none is), ``starts``, ``entries``, ``panes``, ``rows`` or ``windows``."""
+    states: int | None = None
+    """Where they are summed, the states that a partial match can be in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,26 @@ def test_explain_tells_how_conditions_are_looked_at(
     assert told["grain"] == ("event" if edges else "type")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "n_states"),
+    [("(A C D)", 3), ("(A+)", 1), ("(A C*)", 1), ("(A C* D)", 2), ("(A (C | D))", 2)],
+)
+def test_explain_tells_in_how_many_states_a_partial_match_can_be(
+    store: chronicle.Store, pattern: str, n_states: int
+) -> None:
+    defined = ", ".join(f"{name} AS k = '{name.lower()}'" for name in "ACD" if name in pattern)
+    sql = (
+        f"SELECT COUNT(*) FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN {pattern} "
+        f"SEMANTICS SKIP TILL ANY DEFINE {defined})"
+    )
+    assert replay.explain(store, sql).to_dict()["aggregation"]["states"] == n_states
+
+
+def test_explain_tells_of_no_states_where_matches_are_made(store: chronicle.Store) -> None:
+    told = replay.explain(store, f"SELECT COUNT(*) {OVER_S} WHERE m > 1").to_dict()["aggregation"]
+    assert told["states"] is None
+
+
 GAP = "D.t - A.t"
 HOP = f"TABLE(HOP(TABLE s, DESCRIPTOR(t), 2, 4)) {PATTERN.format(by='window_start')}"
 CUMULATE = HOP.replace("HOP", "CUMULATE").replace("2, 4", "2, 18")
