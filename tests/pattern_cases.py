@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -103,6 +104,7 @@ def _stream(choose: Chooser, *, planned: bool, doubles: tuple[float, ...] = DOUB
             "b": choose.pick(LONGS),
             "d": choose.pick(DAYS),
         }
+        row["e"] = Decimal((row["a"] - 2) * 3 * 10**17 + 7).scaleb(-2)  # a few are beyond 18 digits
         rows.append(
             {
                 name: None if name != "t" and choose.chance(gaps) else value
@@ -118,6 +120,7 @@ def _stream(choose: Chooser, *, planned: bool, doubles: tuple[float, ...] = DOUB
         "k": choose.pick((pa.int16(), pa.int64())),
         "b": pa.int64(),
         "d": pa.date32(),
+        "e": pa.decimal128(18, 2),
     }
     return SmallStream(
         rows,
@@ -426,13 +429,13 @@ _READS = (
 _MEASURES = (
     *("COUNT(*)", "COUNT({0}.*)", "COUNT({0}.x)", "{0}.x", "FIRST({0}.a)", "LAST({0}.a * 2)"),
     *("MIN({0}.x)", "MAX({0}.a)", "SUM({0}.a)", "SUM({0}.x)", "LAST(t) - FIRST(t)", "FIRST(x)"),
-    *("{0}.t - {1}.t", "LAST({0}.b)"),
+    *("{0}.t - {1}.t", "LAST({0}.b)", "LAST({0}.e)"),
 )
 _OF_MEASURES = ("COUNT({0})", "SUM({0})", "AVG({0})", "MIN({0})", "MAX({0})", "COUNT(*)")
 _OF_ROWS = (
     *("COUNT({0}.*)", "COUNT({0}.s)", "SUM({0}.a)", "SUM({0}.x)", "AVG({0}.x)", "MIN({0}.x)"),
     *("MAX({0}.a * {0}.x)", "BOOL_OR({0}.f)", "SUM({0}.x * 1e300)", "SUM({0}.b)", "MIN({0}.d)"),
-    *("AVG({0}.b)", "MIN({0}.t)", "AVG({0}.a)"),
+    *("AVG({0}.b)", "MIN({0}.t)", "AVG({0}.a)", "SUM({0}.e)", "CAST(SUM({0}.e) AS VARCHAR)"),
 )
 
 

@@ -110,7 +110,10 @@ def aggregate_groups(
 
 
 def whole_numbers(part: Aggregate, argument: Values | None, groups: Groups) -> Sequence[int | None]:
-    """Return a count or an exact sum of integers for every group; None for a sum of nothing."""
+    """Return a count or an exact sum of integers for every group; None for a sum of nothing.
+
+    Decimals are integers here, in units of their last digit.
+    """
     values, spans = _together(argument, groups)
     data, spans = (None, spans) if values is None else counted(part, values, spans)
     counts: list[int] = (spans.ends - spans.begins).tolist()

@@ -35,7 +35,7 @@ from replay.operators.grouping import (
     string_ranks,
     whole_numbers,
 )
-from replay.operators.whole_numbers import Numbers, WholeNumbers
+from replay.operators.whole_numbers import WHOLE, Numbers, WholeNumbers
 
 IntArray = npt.NDArray[np.int64]
 
@@ -146,7 +146,8 @@ class GroupRows:
     columns: dict[Expression, Any]
     """Keys of GROUP BY and aggregates, but for those in ``numbers``."""
     numbers: dict[Aggregate, Numbers]
-    """Counts and sums of integers, of any size; None for NULL."""
+    """Counts and sums of integers and decimals, of any size; None for NULL. Of decimals in units of
+    the last digit."""
     keys: tuple[Expression, ...]
 
     def take(self, chosen: IntArray) -> GroupRows:
@@ -184,8 +185,9 @@ class GroupRows:
 def answer_groups(groups: GroupRows, outer: Outer, faults: Faults) -> pa.Table:
     """Return the answer of an outer query over groups: HAVING, SELECT, DISTINCT, ORDER BY, LIMIT.
 
-    A count or sum of integers that one of the groups HAVING lets pass has beyond 64 bits makes a
-    column of DECIMAL. QueryError if it has more than 76 digits, or something is computed with it.
+    A count or a sum of integers or decimals that one of the groups HAVING lets pass has beyond its
+    type makes a column of DECIMAL of 76 digits. QueryError if it has more, or something is computed
+    with it.
     """
     if outer.having is not None:
         table, having = _with_numbers(groups, Outer((), where=outer.having), faults)
@@ -241,7 +243,7 @@ def _grouped(
 def _aggregated(part: Aggregate, rows: _Rows, groups: Groups) -> Numbers | pa.Array:
     """Return an aggregate of the rows of every group."""
     argument, among = _argument(part, rows, groups)
-    if part.type is DataType.INTEGER and part.function in ("count", "sum"):
+    if part.function == "count" or (part.function == "sum" and part.type in WHOLE):
         return list(whole_numbers(part, argument, among))
     return to_arrow(aggregate_groups(part, argument, among, rows.faults), part.type)
 

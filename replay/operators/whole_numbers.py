@@ -1,8 +1,9 @@
-"""Counts and sums of integers of groups, of any size, in what an outer query does with them.
+"""Counts and sums of integers and decimals of groups, of any size, in what an outer query does.
 
-One that fits 64 bits is an INTEGER as any other. Where one of a column does not, the column is a
-DECIMAL of 76 digits, and what can be told exactly is: its digits, its logarithm, how it compares to
-a constant, its place in ORDER BY. Other computations are refused by name.
+One that fits its type, 64 bits of INTEGER or the digits of a DECIMAL, is of it as any other. Where
+one of a column does not, the column is a DECIMAL of 76 digits, and what can be told exactly is: its
+digits, its logarithm, how it compares to a constant, its place in ORDER BY. Other computations are
+refused by name.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +23,7 @@ from replay.aggregates.exact import listed
 from replay.errors import QueryError
 from replay.expressions.columns import ARROW_TYPES
 from replay.expressions.scalars import Faults
-from replay.expressions.types import SCALES
+from replay.expressions.types import DECIMAL_DIGITS, SCALES
 from replay.language.bound import (
     Aggregate,
     Call,
@@ -34,16 +35,25 @@ from replay.language.bound import (
 )
 
 Numbers = Sequence[int | None] | npt.NDArray[np.int64]
-"""Of groups, None for NULL; an array where there is none, and all fit 64 bits."""
+"""Of groups, None for NULL; an array where there is none, and all fit 64 bits. Of decimals in units
+of the last digit."""
+
+Exact = Sequence[int | Fraction | None]
+"""Numbers as they are."""
 
 DIGITS_MAX = 76
 """Digits of Arrow's widest decimal."""
 
+WHOLE = frozenset({DataType.INTEGER, *SCALES})
+"""Types whose sums are exact."""
+
 _INT64 = np.iinfo(np.int64)
+_EXACT = Context(prec=100_000)
+"""For more digits than a number has."""
 
 
 class WholeNumbers:
-    """Puts counts and sums of integers of groups into the expressions that read them.
+    """Puts counts and sums of integers and decimals of groups into what reads them.
 
     Parameters
     ----------
@@ -62,7 +72,7 @@ class WholeNumbers:
         self._numbers = numbers
         self._group_of = group_of
         self._faults = faults
-        self._large = {part for part, values in numbers.items() if _is_large(values)}
+        self._large = {part for part, values in numbers.items() if _is_large(part, values)}
         self.columns: dict[Expression, pa.Array] = {}
         """What has been computed of them: columns with a row for each group."""
 
@@ -106,7 +116,9 @@ class WholeNumbers:
         if isinstance(part, Aggregate) and part in self._numbers:
             if part in self._large:
                 raise self._too_large(part, where)
-            return pa.array(self._numbers[part], pa.int64())
+            if part.type is DataType.INTEGER:
+                return pa.array(self._numbers[part], pa.int64())
+            return pa.array(_scaled(part, self._numbers[part]), ARROW_TYPES[part.type])
         if not isinstance(part, Call):
             return None
         number = self._number(part.args[0]) if len(part.args) == 1 else None
@@ -114,8 +126,9 @@ class WholeNumbers:
             assert isinstance(part.args[0], Aggregate)
             return self._decimals(part.args[0], where)
         if part.op == "cast" and part.type is DataType.STRING and part.args[0] in self._numbers:
-            assert number is not None
-            return pa.array([None if n is None else str(n) for n in number], pa.string())
+            assert isinstance(part.args[0], Aggregate)
+            decimals = _scaled(part.args[0], self._numbers[part.args[0]])
+            return pa.array([None if n is None else f"{n:f}" for n in decimals], pa.string())
         if part.op == "is_null" and part.args[0] in self._numbers:
             assert number is not None
             return pa.array([n is None for n in number])
@@ -123,13 +136,17 @@ class WholeNumbers:
             return self._logarithms(number, _LOGARITHMS[part.op])
         return self._compared(part)
 
-    def _number(self, part: Expression) -> Sequence[int | None] | None:
+    def _number(self, part: Expression) -> Exact | None:
         """Return the numbers an expression is, converted to another type of number or not."""
         while isinstance(part, Call) and part.op in ("cast", "saturated") and part.type in _NUMBERS:
             part = part.args[0]
         if not isinstance(part, Aggregate) or part not in self._numbers:
             return None
-        return listed(self._numbers[part])
+        numbers = listed(self._numbers[part])
+        if part.type is DataType.INTEGER:
+            return numbers
+        unit = 10 ** SCALES[part.type]
+        return [None if n is None else Fraction(n, unit) for n in numbers]
 
     def _compared(self, part: Call) -> pa.Array | None:
         """Return what a comparison with constants, or of two numbers, says; exact."""
@@ -159,7 +176,7 @@ class WholeNumbers:
         return pa.array(told, pa.bool_())
 
     def _is_exact_only(self, part: Expression) -> bool:
-        """Tell whether a comparison of it as a number of 64 bits, or a DOUBLE, may be wrong."""
+        """Tell whether a comparison of it as a number of its type, or a DOUBLE, may be wrong."""
         is_other = part not in self._numbers or part in self._large
         return is_other and self._number(part) is not None
 
@@ -168,8 +185,8 @@ class WholeNumbers:
         for group, number in enumerate(values):
             if number is not None and abs(number) >= 10**DIGITS_MAX:
                 raise self._too_long(number, group, what)
-        decimals = [None if number is None else Decimal(number) for number in values]
-        return pa.array(decimals, ARROW_TYPES[DataType.DECIMAL_76])
+        type_ = pa.decimal256(DIGITS_MAX, SCALES.get(part.type, 0))
+        return pa.array(_scaled(part, values), type_)
 
     def _ranks(self, part: Aggregate) -> pa.Array:
         """Return numbers of 64 bits in the order of the numbers."""
@@ -177,19 +194,21 @@ class WholeNumbers:
         places = {n: place for place, n in enumerate(sorted({n for n in values if n is not None}))}
         return pa.array([None if n is None else places[n] for n in values], pa.int64())
 
-    def _logarithms(self, numbers: Numbers, log: Callable[[int], float]) -> pa.Array:
+    def _logarithms(self, numbers: Exact, log: Callable[[Any], float]) -> pa.Array:
         exists = np.array([n is None or n > 0 for n in numbers], np.bool_)
         self._faults.add(~exists)
-        return pa.array([None if n is None or n <= 0 else log(n) for n in numbers], pa.float64())
+        told = [None if n is None or n <= 0 else _logarithm(n, log) for n in numbers]
+        return pa.array(told, pa.float64())
 
     def _too_large(self, part: Aggregate, where: str) -> QueryError:
         values = self._numbers[part]
-        group = next(i for i, n in enumerate(values) if n is not None and not _fits(n))
+        group = next(i for i, n in enumerate(values) if n is not None and not _fits(part, n))
+        is_integer = part.type is DataType.INTEGER
         return QueryError(
             f"{where} computes with a number of {_digits(values[group] or 0):,} digits"
-            f"{self._group_of(group)}, which INTEGER cannot hold; such a number can be selected "
-            "alone, compared with a constant, ordered by, and read by CAST(… AS VARCHAR), CAST(… "
-            "AS DECIMAL(76, 0)), LOG10, LOG2 and LN"
+            f"{self._group_of(group)}, which {part.type.value} cannot hold; such a number can be "
+            "selected alone, compared with a constant, ordered by, and read by CAST(… AS VARCHAR), "
+            f"{'CAST(… AS DECIMAL(76, 0)), ' if is_integer else ''}LOG10, LOG2 and LN"
         )
 
     def _too_long(self, number: int, group: int, what: str) -> QueryError:
@@ -201,7 +220,7 @@ class WholeNumbers:
 
 
 _NUMBERS = frozenset({DataType.DOUBLE, DataType.DECIMAL_76, *SCALES})
-_LOGARITHMS: dict[str, Callable[[int], float]] = {
+_LOGARITHMS: dict[str, Callable[[Any], float]] = {
     "ln": math.log,
     "log10": math.log10,
     "log2": math.log2,
@@ -226,15 +245,33 @@ def _constant(part: Expression) -> int | float | Fraction | None:
     return part.value
 
 
-def _fits(number: int) -> bool:
+def _scaled(part: Aggregate, values: Numbers) -> list[Decimal | None]:
+    """Return numbers as decimals, those in units of a last digit as what they stand for."""
+    scale = SCALES.get(part.type, 0)
+    return [
+        None if number is None else Decimal(number).scaleb(-scale, _EXACT)
+        for number in listed(values)
+    ]
+
+
+def _logarithm(number: int | Fraction, log: Callable[[Any], float]) -> float:
+    try:
+        return log(number)
+    except OverflowError:  # of a fraction beyond a DOUBLE
+        return log(number.numerator) - log(number.denominator)
+
+
+def _fits(part: Aggregate, number: int) -> bool:
+    if part.type in SCALES:
+        return abs(number) < int(10**DECIMAL_DIGITS)
     return int(_INT64.min) <= number <= int(_INT64.max)
 
 
-def _is_large(values: Numbers) -> bool:
-    if isinstance(values, np.ndarray):
+def _is_large(part: Aggregate, values: Numbers) -> bool:
+    if isinstance(values, np.ndarray) and part.type is DataType.INTEGER:
         return False
-    known = [number for number in values if number is not None]
-    return bool(known) and not (_fits(min(known)) and _fits(max(known)))
+    known = [number for number in listed(values) if number is not None]
+    return bool(known) and not (_fits(part, min(known)) and _fits(part, max(known)))
 
 
 def _digits(number: int) -> int:

@@ -69,7 +69,7 @@ from replay.running.steps import (
     BELOW,
     Chain,
     Enter,
-    IntegerCheck,
+    NumberCheck,
     aggregating,
     allowed_to_tell,
     finishing,
@@ -116,7 +116,7 @@ class Opener:
         flow = self.open_query(query)
         if not isinstance(query, BoundPatternQuery) or query.outer is None:
             return flow
-        return OperatorFlow(flow, IntegerCheck(query, BELOW))
+        return OperatorFlow(flow, NumberCheck(query, BELOW))
 
     def _open_pattern(self, query: BoundPatternQuery) -> Flow:
         """Return the matches of a row pattern over a stream, a filter, or any subquery."""

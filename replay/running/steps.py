@@ -44,6 +44,7 @@ from replay.operators.outer_pieces import (
     ToldOperator,
 )
 from replay.operators.packing import State
+from replay.operators.whole_numbers import WHOLE
 from replay.patterns.program import MatchProgram, summed_as_pushed, summed_in_windows
 from replay.running.online_query import OnlineQuery
 from replay.running.scalars import scalar_queries
@@ -196,7 +197,7 @@ def matching_online(query: BoundPatternQuery) -> list[Operator]:
         if summed is None
         else partial(WindowedSums, grouped, summed, eager=True)
     )
-    return [Late(make), IntegerCheck(query, ONLINE), OuterOperator(cut)]
+    return [Late(make), NumberCheck(query, ONLINE), OuterOperator(cut)]
 
 
 def whole_answer_needed() -> NotSupportedError:
@@ -278,33 +279,35 @@ class RowNumbers(_HandedOn):
         self._n_rows = state["n_rows"]
 
 
-_CASTS: Final = "CAST(… AS VARCHAR), LOG10(…) or CAST(… AS DECIMAL(76, 0))"
+_OF_INTEGER: Final = "CAST(… AS VARCHAR), LOG10(…) or CAST(… AS DECIMAL(76, 0))"
+_OF_DECIMAL: Final = "CAST(… AS VARCHAR) or LOG10(…)"
 BELOW: Final = (
-    "column '{}' of a subquery has a number that INTEGER cannot hold, so no query around can "
-    f"compute with it; write {_CASTS} in the subquery"
+    "column '{}' of a subquery has a number that {} cannot hold, so no query around can "
+    "compute with it; write {} in the subquery"
 )
 ONLINE: Final = (
-    "column '{}' has a number that INTEGER cannot hold, and an online answer has its types before "
-    f"its rows; write {_CASTS}"
+    "column '{}' has a number that {} cannot hold, and an online answer has its types before "
+    "its rows; write {}"
 )
 
 
-class IntegerCheck(_HandedOn):
-    """Groups of matches, handed on to what takes whole numbers of 64 bits: `BELOW` or `ONLINE`."""
+class NumberCheck(_HandedOn):
+    """Groups of matches, handed on to what takes numbers of their types: `BELOW` or `ONLINE`."""
 
     def __init__(self, query: BoundPatternQuery, message: str) -> None:
         self._message = message
         items = () if query.outer is None else query.outer.items
-        self._names = [name for name, part in items if part.type is DataType.INTEGER]
+        self._types = {name: part.type for name, part in items if part.type in WHOLE}
 
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Yield the next rows.
 
-        Raises a QueryError for a count or a sum beyond 64 bits.
+        Raises a QueryError for a count or a sum beyond its type.
         """
-        for name in self._names:
+        for name, type_ in self._types.items():
             if pa.types.is_decimal256(table.schema.field(name).type):
-                raise QueryError(self._message.format(name))
+                ways = _OF_INTEGER if type_ is DataType.INTEGER else _OF_DECIMAL
+                raise QueryError(self._message.format(name, type_.value, ways))
         yield table
 
     def state(self) -> State:

@@ -122,10 +122,10 @@ def check_columns(schema: pa.Schema, what: str) -> None:
 def in_38_digits(table: pa.Table, what: str) -> pa.Table:
     """Return an answer of ours with large counts and sums as decimals that DuckDB takes."""
     for index, field in enumerate(table.schema):
-        if not pa.types.is_decimal256(field.type) or field.type.scale:
+        if not pa.types.is_decimal256(field.type):
             continue
         try:
-            column = table.column(index).cast(pa.decimal128(_DECIMAL_DIGITS, 0))
+            column = table.column(index).cast(pa.decimal128(_DECIMAL_DIGITS, field.type.scale))
         except pa.ArrowInvalid:
             raise QueryError(
                 f"column '{field.name}' of {what} has a number of more than {_DECIMAL_DIGITS} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cmp_to_key
 from typing import Any
@@ -103,6 +104,9 @@ def _exact(part: Aggregate, values: Sequence[Any]) -> Any:
     odd = [value for value in present if not math.isfinite(value)]
     if odd:
         return sum(odd)
+    if part.function == "sum" and isinstance(present[0], Decimal):
+        with localcontext(prec=200):
+            return sum(present)
     total = sum(Fraction(value) for value in present)
     if part.function == "avg":
         return float(total / len(present))

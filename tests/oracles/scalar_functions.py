@@ -263,6 +263,8 @@ def cast_text(value: Value, source: DataType, target: DataType) -> Value:
 
 
 def _written(value: Value, source: DataType) -> str | None:
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     match source:
         case DataType.INTEGER:
             return str(value)

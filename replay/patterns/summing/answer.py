@@ -28,6 +28,7 @@ from replay.language.bound import (
 from replay.operators.exact_sums import DoubleSum, ratios
 from replay.operators.grouping import Groups, intervals, out_of_range
 from replay.operators.outer import apply_outer
+from replay.operators.whole_numbers import WHOLE
 from replay.operators.whole_numbers import Numbers as Whole
 from replay.patterns.summing.operator import Numbers, Totals, from_order
 from replay.patterns.trends.algebra import Number, Part, Reading, Summing
@@ -131,7 +132,7 @@ def _aggregated(
     assert reading.over is not None
     over = of_groups(reading.over)
     are_arrays = isinstance(numbers, np.ndarray) and isinstance(over, np.ndarray) and over.all()
-    if are_arrays and part.type is DataType.INTEGER:
+    if are_arrays and part.type in WHOLE:
         return numbers
     values, counts = listed(numbers), [int(count or 0) for count in listed(over)]
     if any(isinstance(number, DoubleSum) for number in values) or part.type is DataType.DOUBLE:

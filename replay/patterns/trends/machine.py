@@ -203,8 +203,6 @@ def _why_of_channels(summing: Summing) -> str | None:
             is_added = type_ in _ADDED or channel.held is Held.GAP
             if number.part is Part.SUM and type_ is not None and not is_added:
                 return f"{part.function.upper()} of {type_.value} is not summed yet"
-            if part.function == "sum" and type_ in SCALES:
-                return f"SUM of {type_.value} is not summed yet"
     return None
 
 

@@ -21,13 +21,20 @@ from replay.operators.exact_sums import sums_of_doubles, sums_of_integers
 from replay.operators.outer import GroupRows, answer_groups, apply_outer
 from replay.patterns.trends.algebra import aggregates_of
 
-SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("x", pa.float64())])
+SCHEMA = pa.schema(
+    [
+        ("t", pa.int64()),
+        ("k", pa.string()),
+        ("x", pa.float64()),
+        ("d", pa.decimal128(18, 2)),
+    ]
+)
 
 
 def bound(select: str, more: str = "") -> Outer:
     sql = (
         f"SELECT {select} FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES A.t AS n, "
-        f"A.x AS x PATTERN (A) SEMANTICS SKIP TILL ANY) {more}"
+        f"A.x AS x, A.d AS d PATTERN (A) SEMANTICS SKIP TILL ANY) {more}"
     )
     outer = bind(parse_query(sql), SCHEMA, time="t", text=sql).outer
     assert outer is not None
@@ -175,6 +182,55 @@ def test_constants_beside_such_a_number_have_any_size_too(having: str, kept: lis
 def test_other_constants_have_64_bits(having: str, words: str):
     with pytest.raises(QueryError, match=words):
         bound("k", f"GROUP BY k HAVING {having}")
+
+
+def test_digits_of_a_number_are_all_there_however_many():
+    table = ask({"a": 10**5000 + 7}, "CAST(COUNT(*) AS VARCHAR) AS n")
+    assert table.column("n").to_pylist() == ["1" + "0" * 4999 + "7"]
+
+
+IN_CENTS = {"a": 10**18 - 1, "b": 10**18, "c": -(10**75), "d": 5}
+"""Sums of a DECIMAL of 18 digits, two of which are behind the point."""
+
+
+def test_sums_of_decimals_are_exact_beyond_their_digits():
+    few = ask({"a": IN_CENTS["a"], "d": 5}, "k, SUM(d) AS s")
+    assert few.schema.field("s").type == pa.decimal128(18, 2)
+    assert few.column("s").to_pylist() == [Decimal("9999999999999999.99"), Decimal("0.05")]
+    many = ask(IN_CENTS, "SUM(d) AS s", "ORDER BY s")
+    assert many.schema.field("s").type == pa.decimal256(76, 2)
+    expected = [Decimal("-1e73"), Decimal("0.05"), Decimal("9999999999999999.99"), Decimal("1e16")]
+    assert many.column("s").to_pylist() == expected
+    told = ask(IN_CENTS, "CAST(SUM(d) AS VARCHAR) AS v, LOG10(SUM(d)) AS l, SUM(d) IS NULL AS n")
+    assert told.slice(1, 1).to_pylist() == [{"v": "10000000000000000.00", "l": 16.0, "n": False}]
+    assert ask({"d": 5}, "SUM(d) * 2 AS s").column("s").to_pylist() == [Decimal("0.10")]
+
+
+@pytest.mark.parametrize(
+    ("having", "kept"),
+    [
+        ("SUM(d) > 9999999999999999.99", ["b"]),
+        ("SUM(d) >= 9999999999999999.99", ["a", "b"]),
+        ("SUM(d) < 0.051", ["c", "d"]),
+        ("SUM(d) IN (0.05, 10000000000000000)", ["b", "d"]),
+        ("SUM(d) = 1e16", ["b"]),
+    ],
+)
+def test_sums_of_decimals_beyond_their_digits_are_compared_as_they_are(having, kept):
+    assert ask(IN_CENTS, "k", f"HAVING {having}").column("k").to_pylist() == kept
+
+
+def test_a_logarithm_of_a_sum_of_decimals_is_told_of_any_size():
+    (log,) = ask({"a": 10**402}, "LOG10(SUM(d)) AS l").column("l").to_pylist()
+    assert log == 400.0
+
+
+def test_other_computations_with_a_sum_beyond_its_digits_are_refused_by_name():
+    words = r"'x' computes with a number of 19 digits .* which DECIMAL\(18, 2\) cannot hold"
+    with pytest.raises(QueryError, match=words):
+        ask({"b": 10**18}, "SUM(d) + 1 AS x")
+    with pytest.raises(QueryError, match="'x' is a number of 77 digits"):
+        ask({"b": 10**76}, "SUM(d) AS x")
 
 
 def test_distinct_numbers_beyond_64_bits_are_told_apart():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -358,6 +359,41 @@ BY_WINDOW = (
     "MATCH_RECOGNIZE (PARTITION BY window_start PATTERN (A) SEMANTICS SKIP TILL ANY) "
     "GROUP BY window_start"
 )
+
+
+PRICES = pa.table(
+    {
+        "t": [1, 2, 3],
+        "k": ["a", "a", "b"],
+        "p": pa.array([Decimal("6e15"), Decimal("5e15"), Decimal("0.07")], pa.decimal128(18, 2)),
+    }
+)
+
+
+@pytest.mark.parametrize(("where", "way"), [("", "summed"), ("WHERE m IS NOT NULL", "enumerated")])
+def test_sums_of_decimals_beyond_their_digits_are_exact(where: str, way: str):
+    # Of A+ over two rows there are three matches, and each row is in two of them.
+    sql = (
+        "SELECT k, SUM(A.p) AS s, SUM(m) AS lasts FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY "
+        f"t MEASURES LAST(A.p) AS m PATTERN (A+) SEMANTICS SKIP TILL ANY) {where} GROUP BY k"
+    )
+    assert replay.explain({"s": PRICES}, sql).to_dict()["aggregation"]["way"] == way
+    result = replay.query({"s": PRICES}, sql)
+    assert result.table.schema.field("s").type == pa.decimal256(76, 2)
+    assert result.table.to_pylist() == [
+        {"k": "a", "s": Decimal("2.2e16"), "lasts": Decimal("1.6e16")},
+        {"k": "b", "s": Decimal("0.07"), "lasts": Decimal("0.07")},
+    ]
+
+
+def test_a_sum_of_decimals_beyond_its_digits_fails_online_as_its_type_is_told_before():
+    sql = BY_WINDOW.replace("A.n", "A.p").replace("(t), 3", "(t), 9")
+    flow = replay.online(sql, PRICES.schema, time="t")
+    flow.push(PRICES)
+    with pytest.raises(
+        replay.QueryError, match=r"DECIMAL\(18, 2\) cannot hold, .*VARCHAR\) or LOG"
+    ):
+        flow.advance(9)
 
 
 def test_a_sum_beyond_64_bits_fails_online_as_its_type_is_told_before():

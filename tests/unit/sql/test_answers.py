@@ -596,5 +596,7 @@ def test_large_numbers_of_ours_are_decimals_of_38_digits_or_an_error():
     fitted = in_38_digits(table(10**38 - 1), "a part")
     assert fitted.schema.field("n").type == pa.decimal128(38, 0)
     assert fitted.column("n").to_pylist() == [10**38 - 1, None]
+    cents = pa.table({"s": pa.array([Decimal("12.34")], pa.decimal256(76, 2))})
+    assert in_38_digits(cents, "a part").schema.field("s").type == pa.decimal128(38, 2)
     with pytest.raises(QueryError, match=r"more than 38 digits, .* write CAST\(… AS VARCHAR\)"):
         in_38_digits(table(10**38), "a part")
