@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from chronicle.time import to_int64
 from replay.engines.source import in_order
+from replay.expressions.columns import in_few_chunks
 from replay.operators.packing import State
 
 IntArray = npt.NDArray[np.int64]
@@ -42,7 +43,7 @@ class InputBuffer:
             return
         times = to_int64(table.column(self._time), name=self._time).to_numpy()
         if self._order_by:
-            arrived = pa.concat_tables([self._waiting, table])
+            arrived = in_few_chunks(pa.concat_tables([self._waiting, table]))
             n_certain = 0  # all are of the one newest time, unless it is new
             if times[-1] != self.last_time:
                 n_before = int(np.searchsorted(times, times[-1], side="left"))
@@ -59,7 +60,7 @@ class InputBuffer:
 
     def _place(self, table: pa.Table) -> None:
         if table.num_rows:
-            self._placed = pa.concat_tables([self._placed, table])
+            self._placed = in_few_chunks(pa.concat_tables([self._placed, table]))
             self.n_placed += table.num_rows
 
     def between(self, low: int, high: int) -> pa.Table:

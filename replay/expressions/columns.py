@@ -149,6 +149,17 @@ def _taken(values: Values, rows: IntArray, there: Bools) -> Values:
     return Values(data[rows], there if valid is None else there & valid[rows])
 
 
+CHUNKS_MAX = 32
+"""Chunks of a table before they are copied into one: each makes all that is done with it slower."""
+
+
+def in_few_chunks(table: pa.Table) -> pa.Table:
+    """Return a table that has had rows appended again and again, copied now and then."""
+    if table.num_columns and table.column(0).num_chunks > CHUNKS_MAX:
+        return table.combine_chunks()
+    return table
+
+
 def to_arrays(column: pa.ChunkedArray) -> Values:
     """Return a column that holds no strings as int64, float64 or bool, and its validity.
 

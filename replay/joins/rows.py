@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from chronicle.errors import SchemaError
 from chronicle.time import from_int64, is_ascending, time_type, to_int64
-from replay.expressions.columns import Columns
+from replay.expressions.columns import Columns, in_few_chunks
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
 from replay.joins.kernels import NONE, OUT
@@ -21,9 +21,6 @@ from replay.language.join_conditions import JoinConditions, JoinNames
 from replay.operators.packing import INT64, State, integer, integers
 
 IntArray = npt.NDArray[np.int64]
-
-_CHUNKS_MAX = 32
-"""Chunks of a table before they are copied into one: each makes taking rows slower."""
 
 _ROOM_MIN = 1 << 10
 """Rows there is room for at first; when it is used up, it is doubled."""
@@ -69,9 +66,7 @@ class KeptRows:
 
     def append(self, table: pa.Table, times: IntArray, seqs: IntArray, codes: IntArray) -> None:
         """Take rows behind all others."""
-        self.table = pa.concat_tables([self.table, table])
-        if self.table.num_columns and self.table.column(0).num_chunks > _CHUNKS_MAX:
-            self.table = self.table.combine_chunks()
+        self.table = in_few_chunks(pa.concat_tables([self.table, table]))
         n = self._n + len(times)
         if n > self._columns.shape[1]:
             grown = np.empty((3, max(n, 2 * self._n)), np.int64)

@@ -11,7 +11,9 @@ import pytest
 
 import replay
 from chronicle.errors import SchemaError
+from replay.engines.input_buffer import InputBuffer
 from replay.errors import QueryError, SkipError
+from replay.expressions.columns import CHUNKS_MAX
 from replay.operators.packing import pack, unpack
 
 SCHEMA = pa.schema([("t", pa.int64()), ("a", pa.int32()), ("s", pa.string())])
@@ -82,6 +84,17 @@ def test_rows_are_kept_no_longer_than_the_window() -> None:
         gapped.push(events((t, 1), (t + 1, 0)))
         assert gapped.n_kept <= 40
     assert gapped.n_kept > 2
+
+
+@pytest.mark.parametrize("order_by", [(), ("a",)])
+def test_rows_that_come_one_by_one_are_kept_in_few_pieces(order_by: tuple[str, ...]) -> None:
+    buffer = InputBuffer(SCHEMA, "t", order_by)
+    for t in range(10 * CHUNKS_MAX):
+        buffer.append(events((t, t % 7)))
+    buffer.close()
+    kept = buffer.between(0, 10 * CHUNKS_MAX)
+    assert kept.column("t").to_pylist() == list(range(10 * CHUNKS_MAX))
+    assert kept.column("t").num_chunks <= CHUNKS_MAX
 
 
 def test_limit_and_offset_count_over_all_pushes() -> None:
