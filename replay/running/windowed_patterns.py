@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from chronicle.time import to_int64
+from chronicle.time import from_int64, to_int64
 from replay.engines.source import TableSource
-from replay.expressions.columns import Values, to_arrow
+from replay.expressions.columns import Values, in_few_chunks, to_arrow
 from replay.expressions.scalars import Faults
 from replay.language.bound import (
     WINDOW_END,
@@ -97,12 +97,12 @@ class _Windowed:
         self._times = np.empty(0, np.int64)
         self._n_dropped = 0
 
-    def _take(self, table: pa.Table) -> int | None:
-        """Keep the next rows; return the time of the last, None if there is none."""
+    def _take(self, table: pa.Table) -> IntArray:
+        """Keep the next rows; return their times."""
         times = self._times_of(table)
-        self._rows = pa.concat_tables([self._rows, table.select(self._columns)])
+        self._rows = in_few_chunks(pa.concat_tables([self._rows, table.select(self._columns)]))
         self._times = np.concatenate([self._times, times])
-        return int(times[-1]) if len(times) else None
+        return times
 
     def _closed(self, reached: int | None) -> Iterator[_Window]:
         """Yield the windows whose rows have all come, and let go of what no other needs."""
@@ -230,17 +230,17 @@ class WindowedSums(_Windowed):
         """Take the next rows; yield the groups that are over, if they are wanted before the end."""
         if self._is_told:
             return iter(())
-        reached = self._take(table)
-        return iter(()) if reached is None else self._told(reached, table)
+        times = self._take(table)
+        return self._told(int(times[-1]), table, times) if len(times) else iter(())
 
     def advance(self, time: int) -> Iterator[pa.Table]:
         """Sum over the windows that end by a time; yield as `push` does."""
-        return self._told(time, self._of_rows.empty_table())
+        return self._told(time, self._of_rows.empty_table(), _NO_TIMES)
 
     def finish(self) -> Iterator[pa.Table]:
         """Yield the answer, as far as it is not yet told."""
         if not self._is_told:
-            self._sum(None, self._of_rows.empty_table())
+            self._sum(None, self._of_rows.empty_table(), _NO_TIMES)
         if self._together is not None:
             if self._at_once is not None:
                 self._together.n_faults = self._at_once.n_faults
@@ -252,8 +252,11 @@ class WindowedSums(_Windowed):
     def state(self) -> State:
         """Return what is known and kept of an eager one, which keeps no sums."""
         assert self._eager
-        panes = None if self._at_once is None else self._at_once.state()
-        return {**super().state(), "n_faults": self.n_faults, "panes": panes}
+        state = {**super().state(), "n_faults": self.n_faults, "panes": None}
+        if self._at_once is not None:
+            times = from_int64(self._times, self._rows.schema.field(self._query.time).type)
+            state |= {"rows": pa.table([times], self._rows.schema), "panes": self._at_once.state()}
+        return state
 
     def take_over(self, state: State) -> None:
         """Go on from what `state` gave."""
@@ -261,18 +264,28 @@ class WindowedSums(_Windowed):
         self._latest = (0, 0), Totals.joined([])
         self._n_faults, self._faults.count = state["n_faults"], 0
         if self._at_once is not None:
+            self._rows = self._rows.slice(0, 0)
             self._at_once.take_over(state["panes"])
             self._n_faults -= self._at_once.n_faults
 
-    def _told(self, reached: int, table: pa.Table) -> Iterator[pa.Table]:
-        self._sum(reached, table)
+    def _take(self, table: pa.Table) -> IntArray:
+        """Keep the next rows, or only what tells which windows have any; return their times."""
+        if self._at_once is None:
+            return super()._take(table)
+        times = self._times_of(table)
+        telling = self._windows.telling(times, self._times)
+        self._times = np.concatenate([self._times, telling])
+        return times
+
+    def _told(self, reached: int, table: pa.Table, times: IntArray) -> Iterator[pa.Table]:
+        self._sum(reached, table, times)
         if self._eager and self._found:
             yield self._answer()
 
-    def _sum(self, reached: int | None, table: pa.Table) -> None:
+    def _sum(self, reached: int | None, table: pa.Table, times: IntArray) -> None:
         """Sum over the windows that are over by a time; ``table`` has the rows taken last."""
         if self._at_once is not None:
-            self._sum_at_once(reached, table, self._at_once)
+            self._sum_at_once(reached, table, times, self._at_once)
             return
         for window in self._closed(reached):
             if window.seqs != self._latest[0]:
@@ -284,14 +297,12 @@ class WindowedSums(_Windowed):
         self,
         reached: int | None,
         table: pa.Table,
+        times: IntArray,
         operator: PaneTrendOperator | WindowOperator,
     ) -> None:
         """Sum over the rows taken last, and over the windows that end behind some of them."""
         bounds = self._windows.closed(self._times, reached)
-        times = self._times[len(self._times) - table.num_rows :]
-        panes, is_inside = self._windows.panes_of(times)
-        if not is_inside.all():
-            table, times, panes = table.filter(is_inside), times[is_inside], panes[is_inside]
+        self._times = self._windows.left(self._times)
         rows = table.select(list(self._summed.columns)).unify_dictionaries()
         prepared = self._summed.prepare(rows)
         if isinstance(operator, WindowOperator):
@@ -303,11 +314,10 @@ class WindowedSums(_Windowed):
                 coming=self._windows.starts_behind(bounds),
                 rows=np.searchsorted(times, bounds[:, 1]),
             )
-            by_query = operator.sum(prepared, panes, windows)
+            by_query = operator.sum(prepared, self._windows.panes_of(times), windows)
         of_each = [self._found] if self._together is None else self._together.found
         for kept, (numbers, found) in zip(of_each, by_query, strict=True):
             _keep(kept, bounds[numbers], found)
-        self._forget_rows()
 
     def _sums_of(self, rows: pa.Table) -> Totals:
         source = self._source_of(rows)
@@ -372,9 +382,9 @@ class WindowedMatching(_Windowed):
 
     def push(self, table: pa.Table) -> Iterator[pa.Table]:
         """Take the next rows; yield the matches of the windows that end before the last of them."""
-        reached = self._take(table)
-        if reached is not None:
-            yield from self._told(reached)
+        times = self._take(table)
+        if len(times):
+            yield from self._told(int(times[-1]))
 
     def advance(self, time: int) -> Iterator[pa.Table]:
         """Yield the matches of the windows that end by a time."""
@@ -486,6 +496,7 @@ def grouped_by_window(outer: Outer | None) -> tuple[int, ...]:
 
 
 _NO_WINDOWS: Final = np.empty((0, 2), np.int64)
+_NO_TIMES: Final = np.empty(0, np.int64)
 
 
 class _Grid:
@@ -531,9 +542,7 @@ class _Grid:
             return _NO_WINDOWS
         # Of times between the same two starts the first is in all windows that any of them is in;
         # they follow each other, and the first may be those before.
-        behind = grid.starting_after(times)
-        firsts = np.flatnonzero(np.diff(behind, prepend=behind[0] - 1))
-        behind = behind[firsts]
+        behind, firsts = grid.between_starts(times)
         begins = np.maximum(grid.ending_after(times[firsts]), self._next)
         begins[1:] = np.maximum(begins[1:], behind[:-1])
         numbers = count_on(begins, np.maximum(behind - begins, 0))
@@ -545,22 +554,36 @@ class _Grid:
             self._next = int(numbers[-1]) + 1 if over else int(numbers[n_over])
         return np.stack(grid.bounds_of(numbers[:n_over]), axis=1)
 
+    def telling(self, times: IntArray, kept: IntArray) -> IntArray:
+        """Return those of the next times that tell, with those kept, which windows have rows.
+
+        Of times between the same two starts that is the first: see `closed`.
+        """
+        if not len(times):
+            return times
+        grid = self._grid or self._begin(int(times[0]))
+        behind, firsts = grid.between_starts(times)
+        goes_on = len(kept) > 0 and grid.starting_after(int(kept[-1])) == behind[0]
+        return times[firsts[1:] if goes_on else firsts]
+
+    def left(self, kept: IntArray) -> IntArray:
+        """Return those of the times kept that tell of windows to come."""
+        return kept[np.searchsorted(kept, self.oldest_needed) :]
+
     @property
     def closes_in_order(self) -> bool:
         """Whether each window is yielded once it is over, not only with others."""
         return self._told_by != (0,) or isinstance(self._query.windows, TimeWindows)
 
-    def panes_of(self, times: IntArray) -> tuple[IntArray, Bools]:
-        """Return of each time the last start of a window until then, and whether it is in that."""
+    def panes_of(self, times: IntArray) -> IntArray:
+        """Return of each time the last start of a window until then; it is in that window."""
         if not len(times):
-            return times, np.ones(0, np.bool_)
+            return times
         grid = self._grid
         assert grid is not None
-        behind = grid.starting_after(times)
-        starts, ends = grid.bounds_of(behind - grid.n_ends)
-        if grid.n_ends > 1:
-            _, ends = grid.bounds_of(behind - 1)
-        return starts, times < ends
+        behind, firsts = grid.between_starts(times)
+        starts, _ = grid.bounds_of(behind - grid.n_ends)
+        return np.repeat(starts, np.diff(firsts, append=len(times)))
 
     def starts_behind(self, bounds: IntArray) -> IntArray:
         """Return before which time no window starts behind each of those given."""
@@ -617,9 +640,19 @@ class _Sliding:
         earliest = np.iinfo(np.int64).min + self._size - 1
         return np.stack([np.maximum(over, earliest) - self._size + 1, over + 1], axis=1)
 
-    def panes_of(self, times: IntArray) -> tuple[IntArray, Bools]:
+    def telling(self, times: IntArray, kept: IntArray) -> IntArray:
+        """Return those of the next times that tell which windows have rows: all, if not kept."""
+        before = int(kept[-1]) if len(kept) else self._done
+        is_new: Bools = np.diff(times, prepend=before) != 0
+        return times[is_new]
+
+    def left(self, kept: IntArray) -> IntArray:
+        """Return those of the times kept that tell of windows to come."""
+        return kept[np.searchsorted(kept, self._done, side="right") :]
+
+    def panes_of(self, times: IntArray) -> IntArray:
         """Return of each time the last start of a window until then: it may start with each."""
-        return times, np.ones(len(times), np.bool_)
+        return times
 
     def starts_behind(self, bounds: IntArray) -> IntArray:
         """Return before which time no window starts behind each of those given."""

@@ -19,6 +19,12 @@ Time = TypeVar("Time", int, Ints)
 SIZE_MAX = TIME_LIMIT >> 1
 """Longest window: starts and ends of windows around any time then fit int64."""
 
+_TIMES_MIN = 4
+"""Times for each start of a window, at least, for starts to be looked up in them."""
+
+_STARTS_MIN = 16
+"""So many starts are looked up in no less time."""
+
 _UNIT_MAX = {False: DAY_US, True: 31 * DAY_US}
 """By whether units of a calendar are months: how long they are at most."""
 
@@ -75,6 +81,24 @@ class TimeGrid:
     def starting_after(self, time: Time) -> Time:
         """Return the number of the first window that starts after a time, or after each of many."""
         return ((self.units(time) - self.origin) // self.slide + 1) * self.n_ends
+
+    def between_starts(self, times: Ints) -> tuple[Ints, Ints]:
+        """Return where ascending times, at least one, go past starts of windows.
+
+        Of each run of times between the same two starts: what `starting_after` is of all of them,
+        and the place of the first.
+        """
+        first, last = (self.starting_after(int(time)) for time in (times[0], times[-1]))
+        if ((last - first) // self.n_ends + _STARTS_MIN) * _TIMES_MIN > len(times):
+            behind = self.starting_after(times)
+            places = np.flatnonzero(np.diff(behind, prepend=behind[0] - 1))
+            return behind[places], places
+        # Starts are looked up in times: to divide each of these takes ten times as long.
+        behind = np.arange(first, last + 1, self.n_ends, dtype=np.int64)
+        starts, _ = self.bounds_of(behind[:-1])
+        places = np.concatenate(([0], np.searchsorted(times, starts)))
+        there = np.diff(places, append=len(times)) > 0
+        return behind[there], places[there]
 
     def units(self, time: Time) -> Time:
         """Return the unit that a time is in, or each of many; without a calendar the time."""

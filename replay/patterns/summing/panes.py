@@ -109,13 +109,13 @@ class PaneTrendOperator(TrendOperator):
                 self._found = np.concatenate([self._found, self._new_cells(n_more)])
                 more = np.zeros((3, n_more), np.int64)
                 of_found = np.concatenate([of_found, more], axis=1)
-        keys = list(self._partitions.to_snapshot()[0]) if self._program.partition_by else [()]
+        keys = list(self._partitions.to_snapshot()[0]) if self._program.partition_by else None
         n = int(at[kernels.N_FOUND])
         group, window, query = of_found[:, :n]
         found = []
         for number, sums in enumerate(self._of_queries):
             own = np.flatnonzero(query == number)
-            of_own = [keys[place] for place in group[own].tolist()]
+            of_own = [()] * len(own) if keys is None else [keys[i] for i in group[own].tolist()]
             found.append((window[own], self._to_totals(of_own, self._found[own], sums)))
         return found
 

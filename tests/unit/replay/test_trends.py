@@ -334,6 +334,29 @@ def test_groups_of_a_window_go_out_when_it_is_over():
 
 
 @pytest.mark.parametrize(
+    "windows",
+    [
+        "TUMBLE(TABLE s, DESCRIPTOR(t), 100000)",
+        "HOP(TABLE s, DESCRIPTOR(t), 50000, 100000)",
+        "CUMULATE(TABLE s, DESCRIPTOR(t), 50000, 100000)",
+    ],
+)
+def test_what_is_known_of_a_window_does_not_grow_with_its_rows(windows: str) -> None:
+    by = "window_start, window_end"
+    sql = (
+        f"SELECT {by}, COUNT(*) AS n FROM TABLE({windows}) MATCH_RECOGNIZE (PARTITION BY {by} "
+        f"PATTERN (A B) SEMANTICS SKIP TILL ANY DEFINE A AS x = 0, B AS x = 1) GROUP BY {by}"
+    )
+    schema = pa.schema([("t", pa.int64()), ("x", pa.int64())])
+    flow, sizes = replay.online(sql, schema, time="t"), []
+    for t in range(1, 2_001):
+        flow.push(pa.table([[t], [t % 2]], schema=schema))
+        if t in (50, 2_000):
+            sizes.append(len(flow.snapshot()))
+    assert sizes[1] <= sizes[0] + 64
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         by_window("COUNT(*) AS n"),

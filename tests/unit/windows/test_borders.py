@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -50,6 +51,24 @@ def test_windows_before_the_next_one_are_closed(random: Random) -> None:
 
     assert (ends[:9] <= now).all()
     assert ends[9] > now
+
+
+@given(seeds)
+def test_times_are_cut_at_the_starts_that_are_between_them(random: Random) -> None:
+    windows = some_time_windows(random)
+    if random.random() < 0.3:
+        windows = replace(windows, calendar=Calendar(of_months=False, zone="Europe/Berlin"))
+    unit = 1 if windows.calendar is None else 3_600_000_000
+    steps = [random.choice((0, 1, 1, 2, 30)) for _ in range(random.randint(1, 200))]
+    times = unit * (random.randint(-60, 60) + np.cumsum(steps))
+    grid = grid_of(windows, int(times[0]))
+
+    behind, places = grid.between_starts(times)
+
+    of_each = grid.starting_after(times)
+    expected = [i for i in range(len(times)) if not i or of_each[i] != of_each[i - 1]]
+    assert places.tolist() == expected
+    assert behind.tolist() == of_each[expected].tolist()
 
 
 @given(seeds)
