@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from typing import Any, overload
 
 import pyarrow as pa
@@ -56,6 +56,12 @@ class Actual:
     """Which blocks of which streams were read."""
     found: tuple[FoundSpans, ...] = field(repr=False, compare=False, default=())
     """Where in their streams the matches lie."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave behind what hangs on an open store, when it is pickled: what reports draw of it."""
+        kept = {each.name: getattr(self, each.name) for each in fields(self)}
+        kept |= {"count_bytes": partial(int, self.count_bytes()), "reads": (), "found": ()}
+        return partial(Actual, **kept), ()
 
     @property
     def alpha(self) -> float:
@@ -113,7 +119,8 @@ class Result:
 
     Iterating gives the rows as dictionaries. ``result["column"]`` is a column, ``result[0]`` a row
     and ``result[10:20]`` a table of rows. Whatever takes Arrow data takes a result as it is:
-    ``polars.DataFrame(result)``, ``pyarrow.table(result)``, DuckDB's FROM.
+    ``polars.DataFrame(result)``, ``pyarrow.table(result)``, DuckDB's FROM. Pickled, it goes to
+    another process, with all but where its matches lie: reports made there draw no stream.
 
     Attributes
     ----------

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
+import pickle
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -50,6 +53,23 @@ def test_batches_come_before_the_stream_is_read_to_its_end() -> None:
         batch = replay.batches({"x": table}, EACH_ROW).read_next_batch()
     assert batch.num_rows == 10
     assert len(set(read)) == 1
+
+
+@pytest.mark.parametrize("sql", [SQL, f"SELECT ROW_NUMBER() OVER (ORDER BY a) AS n FROM ({SQL})"])
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_answer_is_pickled_with_its_plan(
+    store: Store, tmp_path: Path, sql: str, is_stored: bool
+) -> None:
+    small = SmallStream(repeating_rows(40), block_events=4, file_events=16, fan_out=2, cuts=())
+    fill_stream(store, "s", small, index=("a",))
+    result = replay.query(store if is_stored else {"s": small.table}, sql)
+    for other in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+        assert len(other) > 0
+        assert other.table.equals(result.table)
+        assert other.stats == result.stats
+        assert other.analysis() == result.analysis()
+        assert (other.actual, other.sql) == (result.actual, result.sql)
+        other.report(tmp_path / "page.html")
 
 
 EACH_ROW = "SELECT * FROM x MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS t PATTERN (A))"
