@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -13,5 +14,8 @@ def write(path: str | os.PathLike[str], text: str) -> None:
     try:
         draft.write_text(text, encoding="utf-8")
         draft.replace(target)
+    except OSError as error:  # which names the draft
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()

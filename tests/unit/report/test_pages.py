@@ -234,6 +234,21 @@ def test_a_page_takes_the_place_of_another_at_once_or_not_at_all(tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["a.html"]
 
 
+@pytest.mark.parametrize("place", ["nowhere/a.html", "file/a.html", "folder", "a" * 300])
+def test_a_page_that_cannot_be_written_is_told_by_the_path_given(
+    tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"Is a|Not a|No such|too long") as told:
+        write(tmp_path / place, "one")
+    with pytest.raises(type(told.value)) as plain:
+        (tmp_path / place).write_text("one")
+    assert str(told.value) == str(plain.value)
+    assert told.value.filename == str(tmp_path / place)
+    assert {path.name for path in tmp_path.iterdir()} == {"folder", "file"}
+
+
 ACTUAL = {"blocks_read": 5, "blocks_total": 314}
 STEP = {"taken": True, "left": {"blocks": 53}}
 PLAN = {
