@@ -107,6 +107,20 @@ for first in (
     subprocess.run([sys.executable, "-c", code], check=True, cwd=API.parent.parent)
 
 
+def test_a_command_imports_nothing_before_it_hears_ctrl_c():
+    code = """
+import sys
+before = {*sys.modules, "__future__", "types"}
+import replay.console.entry
+print(sorted(set(sys.modules) - before))
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, cwd=API.parent.parent
+    )
+    ours = ["chronicle", "chronicle.door", "replay", "replay.console", "replay.console.entry"]
+    assert told.stdout.decode() == f"{ours}\n"
+
+
 def test_a_command_that_only_tells_its_options_imports_no_data_libraries():
     code = """
 import sys
