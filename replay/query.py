@@ -34,7 +34,12 @@ from replay.running.run import (
     create_stream,
 )
 from replay.running.select import clear_planned
-from replay.running.statement import Parameters, clear_bound, clear_statements
+from replay.running.statement import (
+    Parameters,
+    clear_bound,
+    clear_statements,
+    missing_streams_placed,
+)
 
 T = TypeVar("T")
 
@@ -364,16 +369,17 @@ def _asked(
 
 def _by_either(asked: QueryRequest, answer: Callable[[Question], T]) -> T:
     """Answer a query in our language, or in SQL that goes beyond it where its text says so."""
-    try:
-        return answer(OurQuestion(asked))
-    except QueryError as error:
-        refused = error
-    from replay.sql.engine import further
+    with missing_streams_placed(asked.sql):
+        try:
+            return answer(OurQuestion(asked))
+        except QueryError as error:
+            refused = error
+        from replay.sql.engine import further
 
-    question = further(asked, _by_either)
-    if question is None:
-        raise refused
-    return answer(question)
+        question = further(asked, _by_either)
+        if question is None:
+            raise refused
+        return answer(question)
 
 
 def _begun(asked: QueryRequest, opens: Opens, limits: Limits) -> tuple[Run, Iterator[pa.Table]]:

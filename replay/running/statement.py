@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
 import pyarrow as pa
 
-from chronicle.errors import did_you_mean
+from chronicle.errors import StreamNotFoundError, did_you_mean
 from replay.errors import QueryError
 from replay.language import bind, bind_query, is_bound_alone, parse_query
 from replay.language.bound import BoundCreate, BoundPatternQuery, BoundQuery
 from replay.language.simplify import simplified
 from replay.language.symbol_aggregates import with_arrays
 from replay.language.syntax import CreateStream, PatternQuery, Query, StreamName, streams_of
-from replay.language.tokens import PARAMETER, tokenize
+from replay.language.tokens import NAME, PARAMETER, QUOTED, place, tokenize
 from replay.patterns.program import MatchProgram, compile_program
 from replay.running.catalog import Described
 
@@ -41,6 +42,34 @@ def unused_parameters(sql: str, given: Iterable[str]) -> list[str]:
     asked = {token.text for token in tokens if token.kind == PARAMETER}
     asked |= {after.text for sign, after in pairwise(tokens) if sign.key == "$"}
     return [f"'{name}'{did_you_mean(name, asked)}" for name in given if name not in asked]
+
+
+@contextmanager
+def missing_streams_placed(sql: str) -> Iterator[None]:
+    """Have the error of a stream that is not there say where the query names it.
+
+    What may be meant is a query of WITH, too.
+    """
+    try:
+        yield
+    except StreamNotFoundError as error:
+        tokens = tokenize(sql, is_foreign=True)
+        first_from = next((at for at, token in enumerate(tokens) if token.key == "FROM"), 0)
+        places = [
+            (before.key == ",", token.at)  # a comma stands before columns, too
+            for before, token in pairwise(tokens[first_from:])
+            if before.key in ("FROM", "JOIN", "TABLE", "DESCRIBE", ",")
+            and token.kind in (NAME, QUOTED)
+            and token.text == error.name
+        ]
+        if places:
+            pairs = zip(pairwise(tokens), tokens[2:], strict=False)
+            named = {name.text for (name, word), sign in pairs if word.key + sign.key == "AS("}
+            said = str(StreamNotFoundError(error.name, candidates=error.candidates))
+            if not did_you_mean(error.name, error.candidates):
+                said += did_you_mean(error.name, sorted(named - {error.name}))
+            error.args = QueryError(said, **place(sql, min(places)[1])).args
+        raise
 
 
 def needs_clearing_up(sql: str) -> bool:

@@ -150,6 +150,33 @@ def test_entry_points_refuse_what_they_cannot_do() -> None:
         replay.query(table, EACH_ROW.replace("FROM x", "FROM xx"))
 
 
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT t\nFROM xx", "line 2, column 6: no stream 'xx' …; did you mean 'x'?"),
+        ("WITH early AS (SELECT t FROM x) SELECT t FROM earyl",
+         "line 1, column 47: no stream 'earyl' …; did you mean 'early'?"),
+        ("WITH w AS (SELECT t FROM y), y AS (SELECT t FROM x) SELECT y.t FROM w JOIN y WITHIN 1",
+         "line 1, column 26: no stream 'y' …"),
+        ("SELECT y, t, ROW_NUMBER() OVER () FROM x, y", "line 1, column 43: no stream 'y' …"),
+        ("SELECT x.t, y.t FROM x AS x, y AS y ORDER BY 'FROM y'",
+         "line 1, column 30: no stream 'y' …"),
+        ('SELECT t FROM (SELECT t FROM "y z")', "line 1, column 30: no stream 'y z' …"),
+        ("DESCRIBE SELECT t FROM xx", "line 1, column 24: no stream 'xx' …; did you mean 'x'?"),
+    ],
+)  # fmt: skip
+def test_a_stream_that_is_not_there_is_told_at_its_place(store: Store, sql: str, said: str) -> None:
+    x = SmallStream(repeating_rows(3), 4, 16, 2, ())
+    fill_stream(store, "x", x)
+    for source in (store, {"x": x.table}):
+        with pytest.raises(StreamNotFoundError) as told:
+            replay.query(source, sql)
+        message, line, caret = str(told.value).split("\n")
+        assert message == said.replace("…", "in this store (streams: x)")
+        assert line.strip() == sql.splitlines()[-1]
+        assert f"column {caret.index('^') - 1}:" in message
+
+
 def test_result_shows_itself(store: Store) -> None:
     fill_stream(store, "s", SmallStream(repeating_rows(20), 4, 16, 2, ()), index=("a",))
     result = replay.query(store, SQL)
