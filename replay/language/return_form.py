@@ -310,7 +310,9 @@ def _windows(form: _Form) -> syntax.WindowCall | None:
         return None
     function = "SLIDING" if form.slide is None else "HOP"
     lengths = (form.within,) if form.slide is None else (form.slide, form.within)
-    return syntax.WindowCall(function, form.source, (), None, lengths, at=form.within.at)
+    return syntax.WindowCall(
+        function, form.source, (), None, lengths, is_within=True, at=form.within.at
+    )
 
 
 def _selected(form: _Form, item: syntax.SelectItem, keys: set[str]) -> syntax.SelectItem:

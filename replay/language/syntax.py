@@ -525,6 +525,8 @@ class WindowCall(Node):
     origin: Expression | FirstEvent | None = None
     zone: Expression | None = None
     alias: Identifier | None = None
+    is_within: bool = field(default=False, compare=False)
+    """Written ``WITHIN size [SLIDE slide]``, where no function is named."""
 
 
 WINDOW_ARGUMENTS: dict[str, tuple[str, ...]] = {

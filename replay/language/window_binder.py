@@ -52,13 +52,13 @@ def bind_windows(
     names = WINDOW_ARGUMENTS[function]
     if function in OF_ROWS:
         values = [
-            count_of_rows(node, _called(function, name), source)
+            count_of_rows(node, _called(call, name), source)
             for name, node in zip(names, call.arguments, strict=True)
         ]
         _check_slide(call, values, source)
         return RowWindows(values[-1], values[0], partition_by)
     if function == "SESSION":
-        gap = span_of_time(call.arguments[0], _called(function, names[0]), time, source)
+        gap = span_of_time(call.arguments[0], _called(call, names[0]), time, source)
         return SessionWindows(gap, partition_by)
     if partition_by:
         raise source.error(
@@ -87,7 +87,7 @@ def bind_pattern_windows(
             call.partition_by[0],
         )
     if call.function == "SLIDING":
-        return SlidingWindows(span_of_time(call.arguments[0], "the size of SLIDING", time, source))
+        return SlidingWindows(span_of_time(call.arguments[0], _called(call, "SIZE"), time, source))
     windows = bind_windows(call, time, (), source)
     assert isinstance(windows, TimeWindows | CumulateWindows)
     return windows
@@ -103,14 +103,17 @@ def _lengths(
     if time[1] is not T.INTEGER and len(of_months) == len(nodes):
         return of_months, Calendar(of_months=True, zone=zone)
     if time[1] is not T.INTEGER and of_months:
+        slide, size = shown(nodes[0]), shown(nodes[1])
         raise source.not_supported(
-            f"{function} of {shown(nodes[0])} and {shown(nodes[1])}",
+            f"SLIDE {slide} of WITHIN {size}"
+            if call.is_within
+            else f"{function} of {slide} and {size}",
             nodes[0],
             "give both in months or years, or both in days or shorter units",
         )
     names = WINDOW_ARGUMENTS[function]
     values = [
-        span_of_time(node, _called(function, name), time, source)
+        span_of_time(node, _called(call, name), time, source)
         for name, node in zip(names, nodes, strict=True)
     ]
     in_days = [value % _DAY == 0 for value in values]
@@ -161,8 +164,11 @@ def _zone(
     return bound.value
 
 
-def _called(function: str, name: str) -> str:
-    return f"the {name.lower()} of {function}"
+def _called(call: WindowCall, name: str) -> str:
+    """Return what errors call an argument."""
+    if call.is_within:
+        return "WITHIN" if name == "SIZE" else name
+    return f"the {name.lower()} of {call.function}"
 
 
 def span_of_time(
@@ -206,11 +212,13 @@ def _check_slide(call: WindowCall, values: list[int], source: Source) -> None:
     if len(values) == 1:
         return
     slide, size = values
-    name = WINDOW_ARGUMENTS[call.function][0].lower()
+    name = WINDOW_ARGUMENTS[call.function][0]
     if slide > size:
+        of = "WITHIN," if call.is_within else "the size"
+        remedy = "" if call.is_within else f"; the {name.lower()} comes first"
         raise source.error(
-            f"the {name} of {call.function}, {shown(call.arguments[0])}, is longer than the size "
-            f"{shown(call.arguments[1])}; the {name} comes first",
+            f"{_called(call, name)}, {shown(call.arguments[0])}, is longer than {of} "
+            f"{shown(call.arguments[1])}{remedy}",
             call.arguments[0],
         )
     if call.function == "CUMULATE" and size % slide:
