@@ -23,6 +23,9 @@ from replay.language.source import Source, shown
 from replay.language.symbol_aggregates import names_of_answer
 from replay.language.syntax import PatternQuery, SelectQuery
 
+ROWS_MAX = 2**63 - 1
+"""Rows are counted in 64 bits: what LIMIT would take behind the last of them is not there."""
+
 Keys = tuple[Expression, ...] | None
 """What rows are grouped by; None: they are not, and no key at all is one group of all rows."""
 InnerOutput = tuple[tuple[str, str], ...]
@@ -140,6 +143,8 @@ class _Clauses:
             Output(item.name, expression)
             for item, expression in zip(self.items, expressions, strict=True)
         )
+        limit = _row_count(query.limit, "LIMIT", source)
+        offset = _row_count(query.offset, "OFFSET", source) or 0
         having = None
         if query.having is not None:
             having = self._of_answer("HAVING", keys, outputs).condition(query.having, "HAVING")
@@ -150,8 +155,8 @@ class _Clauses:
             having=having,
             order_by=tuple(self._sort_key(item, keys, outputs) for item in query.order_by),
             distinct=query.distinct,
-            limit=_row_count(query.limit, "LIMIT", source),
-            offset=_row_count(query.offset, "OFFSET", source) or 0,
+            limit=None if limit is None else min(limit, ROWS_MAX - offset),
+            offset=offset,
         )
 
     def _expression(self, item: _Item, select: ExpressionBinder, keys: Keys) -> Expression:

@@ -46,6 +46,20 @@ def test_limit_and_offset_give_a_slice_of_the_whole_answer(
     assert answer_of_pieces(LETTERS, sql, at_once).equals(whole.slice(offset, limit))
 
 
+@pytest.mark.parametrize(
+    "sql", ["SELECT * FROM (SELECT * FROM s ORDER BY t) {}", EACH_ROW.format("*", "{}"),
+            EACH_ROW.format("*", "WHERE b > 0 {}"), EACH_ROW.format("DISTINCT b", "{}")]
+)  # fmt: skip
+@pytest.mark.parametrize("limit", [3, 2**63 - 1])
+def test_last_rows_wanted_may_be_beyond_64_bits(sql: str, limit: int) -> None:
+    sql = sql.format(f"LIMIT {limit} OFFSET {2**63 - 1}")
+    assert replay.query({"s": LETTERS}, sql).table.num_rows == 0
+    assert replay.batches({"s": LETTERS}, sql).read_all().num_rows == 0
+    if "DISTINCT" not in sql:
+        flow = replay.online(sql, LETTERS.schema, time="t")
+        assert flow.push(LETTERS).num_rows + flow.finish().num_rows == 0
+
+
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("bounds", ["LIMIT 0", "LIMIT 15", "LIMIT 5 OFFSET 10"])
 def test_little_is_read_for_the_first_rows(
