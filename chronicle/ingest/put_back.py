@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.types as pat
 
 from chronicle.append_report import AppendReport
 from chronicle.derived import DerivedWriter
 from chronicle.errors import SourceError
-from chronicle.ingest.local import read_files
+from chronicle.ingest.local import FileEvents, find_files, read_files
 from chronicle.ingest.read_options import ReadOptions
+from chronicle.ingest.sources import SourceFormat
+from chronicle.ingest.typed_files import common_schema, read_schemas, read_typed, rows_of_groups
 from chronicle.maintenance.compaction import tidied
 from chronicle.store import Stream
 from chronicle.words import because, number_of
@@ -52,15 +57,11 @@ def put_back(stream: Stream, path: Path, *, derived: DerivedWriter | None = None
 
     All rows of the file are put back, or none. The commit of the events carries which rows they
     are: whatever is killed when, a row is an event or in quarantine, and never both. The file is
-    CSV, Parquet or JSON lines, with the stream's columns and those of `ROWS_SCHEMA`, as ``chronicle
-    quarantine STREAM --out`` writes them; rows of other files stay as they are. A row that is not
-    in quarantine, stands twice, or is no event yet is refused.
+    CSV, JSON, Parquet or Arrow, with the stream's columns and those of `ROWS_SCHEMA`, as
+    ``chronicle quarantine STREAM --out`` writes them; rows of other files stay as they are. A row
+    that is not in quarantine, stands twice, or is no event yet is refused.
     """
-    schema = stream.schema
-    for field in ROWS_SCHEMA:
-        schema = schema.append(field)
-    time = stream.settings.time
-    read = read_files([path], ReadOptions(), time=time, schema=schema)
+    read = _read(path, pa.schema([*stream.schema, *ROWS_SCHEMA]), stream.settings.time)
     if read.put_aside.num_rows:
         reasons = count_by_reason(read.put_aside.column("reason").to_pylist())
         told = ", ".join(because(reasons))
@@ -94,6 +95,32 @@ def put_back(stream: Stream, path: Path, *, derived: DerivedWriter | None = None
     )
     report = tidied(stream, report, derived)
     return PutBackReport(stream.name, report, quarantined(stream).num_rows)
+
+
+def _read(path: Path, schema: pa.Schema, time: str) -> FileEvents:
+    """Read the rows of a file, in which all cells may be texts, whatever its format.
+
+    Where a file that states types holds texts in place of other values, it is read as the CSV file
+    of its rows would be.
+    """
+    files = find_files([path], format_name=None)
+    is_typed = files.format in (SourceFormat.PARQUET, SourceFormat.ARROW)
+    stated = common_schema(files, read_schemas(files)) if is_typed else schema
+    kept = pa.schema([stated.field(name) for name in schema.names if name in stated.names])
+    has_texts = any(
+        pat.is_string(one.type) and not pat.is_string(schema.field(one.name).type) for one in kept
+    )
+    if not has_texts or any(pat.is_binary(one.type) for one in kept):  # CSV does not hold bytes
+        return read_files(files, ReadOptions(), time=time, schema=schema)
+    texts = io.BytesIO()
+    with pa_csv.CSVWriter(texts, kept) as writer:
+        for file in files.files:
+            stop = len(rows_of_groups(file)) if files.format is SourceFormat.PARQUET else 0
+            for batch in read_typed(files.format, file, kept.names, 0, stop):
+                writer.write(batch.cast(kept, safe=False))  # nanoseconds are cut
+    texts.seek(0)
+    options = ReadOptions(format="csv", delimiter=",")
+    return read_files(["-"], options, time=time, schema=schema, stdin=texts)
 
 
 def _check_rows(events: pa.Table, waiting: pa.Table, path: Path) -> Sequence[tuple[str, int]]:

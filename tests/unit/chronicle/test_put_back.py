@@ -276,3 +276,38 @@ def test_a_parquet_file_may_be_put_back(tmp_path: Path) -> None:
     put_back(stream, tmp_path / "m.parquet")
 
     assert (5, 5, "") in events(stream)
+
+
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.string_view()])
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_file_that_states_types_may_hold_texts_as_it_was_written(
+    tmp_path: Path, ending: str, text: pa.DataType
+) -> None:
+    stream = made(tmp_path)
+    rows = to_mend(quarantined(stream), SCHEMA)
+    rows = rows.cast(
+        pa.schema(
+            [one.with_type(text) if pa.types.is_string(one.type) else one for one in rows.schema]
+        )
+    )
+    file = tmp_path / f"m.{ending}"
+
+    def write(cells: dict[str, tuple[str | None, ...]]) -> None:
+        chosen = [
+            row | dict(zip(SCHEMA.names, cells[row[RECORD][0]], strict=True))
+            for row in rows.to_pylist()
+            if row[RECORD][0] in cells
+        ]
+        table = pa.Table.from_pylist(chosen, rows.schema)
+        if ending == "parquet":
+            pq.write_table(table, file)
+        else:
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write(table)
+
+    write({"7": ("7", "7", 'a "s",\n'), "8": ("8", "eight", None)})
+    with pytest.raises(SourceError, match=r"1 rows of .* column 'a' does not parse as BIGINT"):
+        put_back(stream, file)
+    write({"7": ("7", "7", 'a "s",\n'), "8": ("8", None, None)})
+    put_back(stream, file)
+    assert events(stream)[2:] == [(7, 7, 'a "s",\n'), (8, None, None)]
