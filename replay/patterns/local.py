@@ -26,6 +26,7 @@ from replay.errors import SkipError
 from replay.expressions.columns import to_arrays
 from replay.language.bound import BoundPatternQuery
 from replay.language.required_columns import columns_of_pattern
+from replay.operators.distinct import distinct
 from replay.patterns.matcher import new_matcher
 from replay.patterns.matches import Matches
 from replay.patterns.partitions import evaluate_among
@@ -305,7 +306,7 @@ class Replay:
         own = np.concatenate([np.arange(p.first_block, p.last_block) for p in unit])
         first = int(np.searchsorted(self._stretches[:, 0], unit[0].first_block))
         further = beside.rows(first, first + len(unit))
-        blocks = np.union1d(own, np.searchsorted(bases, further, side="right") - 1)
+        blocks = distinct(own, np.searchsorted(bases, further, side="right") - 1)
         table = self._source.read_blocks(blocks, columns)
         seq = seqs_of_blocks(blocks, bases)
         is_own = np.repeat(np.isin(blocks, own), bases[blocks + 1] - bases[blocks])
@@ -325,7 +326,7 @@ class Replay:
         """Read all pieces at once, each with the rows PREV and NEXT look at beside it."""
         views = [self._with_margins(piece) for piece in unit]
         bases = self._source.bases
-        blocks = np.unique(np.concatenate([np.arange(*view.blocks) for view in views]))
+        blocks = distinct(*(np.arange(*view.blocks) for view in views))
         table = self._source.read_blocks(blocks, columns)
         first_row = np.cumsum(np.append(0, bases[blocks + 1] - bases[blocks]))
         at = first_row[np.searchsorted(blocks, [view.blocks[0] for view in views])].tolist()

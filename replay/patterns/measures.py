@@ -28,6 +28,7 @@ from replay.language.bound import (
     TimedOut,
     is_array,
 )
+from replay.operators.distinct import distinct
 from replay.operators.row_aggregates import Spans, aggregate, collected
 from replay.operators.row_kernels import find_rows
 from replay.patterns.config import MEASURED_ROWS_AT_ONCE
@@ -501,7 +502,7 @@ def _distinct(wanted: Iterable[IntArray]) -> IntArray:
         return np.empty(0, np.int64)
     low, high = min(int(part.min()) for part in parts), max(int(part.max()) for part in parts)
     if high - low > _BYTES_MAX_PER_SEQ * sum(map(len, parts)):
-        return np.unique(np.concatenate(parts))
+        return distinct(*parts)
     is_wanted = np.zeros(high - low + 1, np.bool_)  # where they stand close, no sort is needed
     for part in parts:
         is_wanted[part - low] = True

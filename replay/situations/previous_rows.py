@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from replay.expressions.columns import Columns
+from replay.operators.distinct import distinct
 from replay.operators.packing import State
 from replay.situations.derive_kernels import places_before
 from replay.situations.held_rows import HeldRows
@@ -60,7 +61,7 @@ class PreviousRows:
         places_before(
             partitions, first_seq, self._counts, self._rings, self._offsets, seqs, ordinals
         )
-        earlier = np.unique(seqs[(seqs >= 0) & (seqs < first_seq)])
+        earlier = distinct(seqs[(seqs >= 0) & (seqs < first_seq)])
         near = self._held.take(np.searchsorted(self._held.numbers[_SEQ], earlier))
         places: dict[int, Ints] = {0: np.arange(len(earlier), len(earlier) + n)}
         for offset, of in zip((-self._offsets).tolist(), seqs, strict=True):

@@ -15,6 +15,7 @@ from replay.errors import NotSupportedError
 from replay.expressions.columns import Values, to_arrays, to_arrow
 from replay.expressions.types import SCALES
 from replay.language.bound import Aggregate, DataType, Expression
+from replay.operators.distinct import distinct
 from replay.operators.grouping import encode_strings, group_rows, string_ranks
 from replay.operators.packing import INT64, State, integers
 from replay.windows.kernels import order_rows
@@ -446,7 +447,7 @@ class EntryStore:
 
     def keys(self) -> Ints:
         """Return the numbers of the keys that entries have, ascending."""
-        return np.unique(np.concatenate([part.key for part in self._parts]))
+        return distinct(*(part.key for part in self._parts))
 
     def renumber(self, numbers: Ints) -> None:
         """Give the keys other numbers in the same order."""

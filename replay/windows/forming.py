@@ -13,6 +13,7 @@ from chronicle.tree.summary import Ints
 from replay.errors import QueryError
 from replay.expressions.scalars import Faults
 from replay.language.bound import CumulateWindows, RowWindows, SessionWindows, TimeWindows
+from replay.operators.distinct import distinct
 from replay.operators.packing import State
 from replay.windows.borders import TimeGrid, grid_of
 from replay.windows.entries import EntryStore, WindowEntries, runs_of
@@ -534,7 +535,7 @@ class SessionForming:
             self._partitions.forget_others(open_ones)
             self._current = self._current[open_ones]
         if self._keys.width:
-            used = np.union1d(store.keys(), self._keys.with_zeros())
+            used = distinct(store.keys(), self._keys.with_zeros())
             store.renumber(self._keys.forget_others(used))
         self._known_max = max(KNOWN_MIN, 2 * len(self._partitions), 2 * len(self._keys))
 

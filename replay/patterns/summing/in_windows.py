@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from replay.operators.distinct import distinct
 from replay.patterns.prepared import Prepared
 from replay.patterns.program import MatchProgram
 from replay.patterns.row_intake import Arrays
@@ -105,11 +106,11 @@ class WindowOperator(WithinTrendOperator):
         if (low == high).all():
             return n
         self._plain, of_plain = self._found[:n].copy(), self._of_found[:, :n].copy()
-        bounds = np.union1d(low, high)
+        bounds = distinct(low, high)
         n = self._see_pieces(rows, segments, bounds)
         self._pieces, of_pieces = self._found[:n].copy(), self._of_found[:, :n].copy()
         self._have_room_for_sums()
-        partitions = np.union1d(of_plain[0], of_pieces[0])
+        partitions = distinct(of_plain[0], of_pieces[0])
         parts = np.stack(
             [
                 partitions,

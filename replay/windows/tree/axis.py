@@ -17,6 +17,7 @@ from replay.language.bound import (
     WholeRange,
     Windows,
 )
+from replay.operators.distinct import distinct
 from replay.windows.borders import (
     TimeGrid,
     grid_of,
@@ -79,7 +80,7 @@ class WindowSeries:
         for side in (0, 1):
             begin = self.first if low is None else self._first_beyond(low, side)
             found.append(self.bounds(begin, self._first_beyond(high, side))[side])
-        return distinct(np.concatenate(found))
+        return distinct(*found)
 
     def n_borders(self, low: int, high: int) -> int:
         """Return how many windows begin and how many end in (low, high], added up."""
@@ -127,11 +128,3 @@ def series_of(snapshot: Snapshot, windows: Windows) -> WindowSeries:
     begins = np.array([0 if first is None else first])
     ends = np.array([0 if last is None else last + 1])
     return WindowSeries(0, 1, lambda begin, end: (begins[begin:end], ends[begin:end]))
-
-
-def distinct(positions: Ints) -> Ints:
-    """Return each position once, ascending; fast where they come in few ascending runs."""
-    found = np.sort(positions, kind="stable")
-    is_new = np.ones(len(found), np.bool_)
-    is_new[1:] = found[1:] != found[:-1]
-    return found[is_new]

@@ -21,8 +21,9 @@ from replay.expressions.columns import Columns, Values, to_arrays
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
 from replay.language.bound import Expression, attributes
+from replay.operators.distinct import distinct
 from replay.windows.entries import summarise_rows
-from replay.windows.tree.axis import Axis, distinct
+from replay.windows.tree.axis import Axis
 from replay.windows.tree.keyed import KeyGroups
 from replay.windows.tree.terms import Needed
 
@@ -132,7 +133,7 @@ class PieceReader:
         starts = np.cumsum(counts) - counts
         offsets, times = self._offsets(table, unit.borders, starts, base)
         at = np.searchsorted(starts, offsets, "right") - 1
-        cuts = distinct(np.concatenate((starts, offsets)))
+        cuts = distinct(starts, offsets)
         lengths = np.diff(cuts, append=table.num_rows)
         faults = Faults()
         if condition is not None:

@@ -14,9 +14,10 @@ from chronicle.tree.summary import Ints
 from replay.engines.source import EventSource, fetch_events
 from replay.expressions.columns import ARROW_TYPES
 from replay.language.bound import Aggregate, Attribute, Outer, WholeRange, WindowAggregation
+from replay.operators.distinct import distinct
 from replay.windows.merging import merge_windows
 from replay.windows.results import to_tables
-from replay.windows.tree.axis import Axis, distinct
+from replay.windows.tree.axis import Axis
 from replay.windows.tree.entries import EntryMaker
 from replay.windows.tree.pieces import PieceReader
 from replay.windows.tree.stats import TreeStats
@@ -92,7 +93,7 @@ def _merged(
     axis = Axis(base[:-1], base[1:] - 1, in_rows=True)
     needed = needed_of(what, snapshot.schema)
     maker = EntryMaker(PieceReader(snapshot, axis, needed, None, None, None, source))
-    borders = distinct(np.concatenate((first, stop)))
+    borders = distinct(first, stop)
     block, cuts = axis.place(borders[[0, -1]])
     until = int(block[1] + cuts[1])
     (series,) = maker.make(int(block[0]), until, borders, TreeStats(), in_threads=False).series

@@ -13,11 +13,12 @@ from chronicle.tree.summary import AttributeSummary, Ints
 from replay.engines.read_ahead import read_ahead
 from replay.language.bound import WholeRange, WindowAggregation
 from replay.limits import check_limits
+from replay.operators.distinct import distinct
 from replay.windows.forming import check_told
 from replay.windows.merging import merge_counts, merge_windows
 from replay.windows.plan import Way, WindowPlan
 from replay.windows.results import answer_schema, to_tables
-from replay.windows.tree.axis import axis_of, distinct, series_of
+from replay.windows.tree.axis import axis_of, series_of
 from replay.windows.tree.entries import EntryMaker, StretchEntries
 from replay.windows.tree.keyed import Span, groups_of, key_spans
 from replay.windows.tree.pieces import PieceReader
