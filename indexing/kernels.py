@@ -138,21 +138,21 @@ def order_by_seq(seq, t, first, marks, below, seq_out, t_out):  # type: ignore[n
     total = 0
     for w in range(len(marks)):
         below[w] = total
-        total += _count_ones(marks[w])
+        total += count_ones(marks[w])
     if total < len(seq):
         return total
     for i in range(len(seq)):
         place = seq[i] - first
         word = np.uint64(place >> 6)
         lower = marks[word] & ((one << np.uint64(place & 63)) - one)
-        at = np.uint64(below[word] + _count_ones(lower))
+        at = np.uint64(below[word] + count_ones(lower))
         seq_out[at] = seq[i]
         t_out[at] = t[i]
     return total
 
 
 @njit(_nrt=False)
-def _count_ones(word):  # type: ignore[no-untyped-def]
+def count_ones(word):  # type: ignore[no-untyped-def]
     """Return how many bits of a uint64 are set; compiled to one instruction where there is one."""
     pairs = word - ((word >> np.uint64(1)) & np.uint64(0x5555_5555_5555_5555))
     low = np.uint64(0x3333_3333_3333_3333)

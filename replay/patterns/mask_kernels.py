@@ -69,19 +69,3 @@ def keep_where(holds, bits, words):  # type: ignore[no-untyped-def]
     others = ~bits
     for i in range(holds.size):
         words[i] &= _ALL if holds[i] else others
-
-
-@njit()
-def group_rows(codes, n_codes):  # type: ignore[no-untyped-def]
-    """Stable counting sort: rows in order of their code, and where each code's rows begin."""
-    begins = np.zeros(n_codes + 1, np.int64)
-    for i in range(codes.size):
-        begins[codes[i] + 1] += 1
-    for c in range(n_codes):
-        begins[c + 1] += begins[c]
-    fill = begins[:-1].copy()
-    order = np.empty(codes.size, np.int64)
-    for i in range(codes.size):
-        order[fill[codes[i]]] = i
-        fill[codes[i]] += 1
-    return order, begins

@@ -13,7 +13,7 @@ from replay.expressions.columns import Columns
 from replay.language.bound import attributes
 from replay.limits import check_limits
 from replay.operators.partition_keys import Key, KeyNumbers, Partitions, group_keys
-from replay.patterns.mask_kernels import group_rows
+from replay.operators.place_kernels import order_rows
 from replay.patterns.prepared import BEFORE, BEHIND, Prepared
 from replay.patterns.program import MatchProgram
 from replay.patterns.search import Rows
@@ -170,7 +170,7 @@ def group(rows: Rows, n_partitions: int) -> tuple[Rows, IntArray, IntArray]:
     if n_partitions > SPARSE * len(codes):
         present, codes = np.unique(codes, return_inverse=True)
         n_partitions = len(present)
-    order, begins = group_rows(codes, n_partitions)
+    order, begins = order_rows(codes, n_partitions)
     return rows.take(order), begins[:-1].copy(), begins[1:].copy()
 
 
@@ -192,7 +192,7 @@ def evaluate_grouped(
     check_limits()
     numbers = partitions.numbers(group_keys(Columns(table), table, program.partition_by))
     check_limits()
-    order, _ = group_rows(numbers, len(partitions))
+    order, _ = order_rows(numbers, len(partitions))
     grouped = numbers[order]
     columns = Columns(table.take(pa.array(order)), segments=grouped)
     check_limits()
@@ -209,7 +209,7 @@ def evaluate_among(
     in the stream, as far as is looked.
     """
     partitions = group_keys(Columns(table), table, program.partition_by)
-    order, begins = group_rows(partitions.codes, len(partitions.keys))
+    order, begins = order_rows(partitions.codes, len(partitions.keys))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     of_rows = partitions.codes[rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chronicle.compiled import njit
+from indexing.kernels import count_ones
 
 _NEAR = 8
 """Values looked at one by one before larger steps are taken."""
@@ -45,24 +46,14 @@ def rank_lower_bounds(values, wanted, first, n_words):  # type: ignore[no-untype
     total = 0
     for w in range(n_words):
         below[w] = total
-        total += _count_ones(words[w])
+        total += count_ones(words[w])
     places = np.empty(len(wanted), np.int64)
     beyond = (n_words - 1) << 6
     for i in range(len(wanted)):
         place = np.uint64(min(max(wanted[i] - first, 0), beyond))
         word = place >> six
-        places[i] = below[word] + _count_ones(words[word] & ((one << (place & low)) - one))
+        places[i] = below[word] + count_ones(words[word] & ((one << (place & low)) - one))
     return places
-
-
-@njit(_nrt=False)
-def _count_ones(word):  # type: ignore[no-untyped-def]
-    """Return how many bits of a uint64 are set; compiled to one instruction where there is one."""
-    pairs = word - ((word >> np.uint64(1)) & np.uint64(0x5555_5555_5555_5555))
-    low = np.uint64(0x3333_3333_3333_3333)
-    fours = (pairs & low) + ((pairs >> np.uint64(2)) & low)
-    bytes_ = (fours + (fours >> np.uint64(4))) & np.uint64(0x0F0F_0F0F_0F0F_0F0F)
-    return np.int64((bytes_ * np.uint64(0x0101_0101_0101_0101)) >> np.uint64(56))
 
 
 @njit()

@@ -22,6 +22,7 @@ from replay.language.bound import (
     attributes,
 )
 from replay.operators.packing import State
+from replay.operators.place_kernels import order_rows
 from replay.windows.entries import EntryStore, WindowEntries, keep, needs_of
 from replay.windows.forming import (
     Forming,
@@ -31,7 +32,7 @@ from replay.windows.forming import (
     TimeForming,
     WholeForming,
 )
-from replay.windows.kernels import cut_entries, order_rows
+from replay.windows.kernels import cut_entries
 from replay.windows.keys import KeyTable
 from replay.windows.results import answer_schema
 from replay.windows.rows import RowMaker
@@ -160,7 +161,7 @@ class WindowAggregator:
         columns = [evaluate(need.argument, source, self._faults) for need in self._needs]
         order = None
         if len(numbers) > 1:
-            order = order_rows(codes, len(numbers))
+            order, _ = order_rows(codes, len(numbers))
             codes, positions = codes[order], positions[order]
             columns = [values.take(order) for values in columns]
             partitions = None if partitions is None else partitions[order]

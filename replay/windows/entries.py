@@ -18,7 +18,7 @@ from replay.language.bound import Aggregate, DataType, Expression
 from replay.operators.distinct import distinct
 from replay.operators.grouping import encode_strings, group_rows, string_ranks
 from replay.operators.packing import INT64, State, integers
-from replay.windows.kernels import order_rows
+from replay.operators.place_kernels import order_rows
 from replay.windows.keys import KeyTable
 from replay.windows.merging import merge_counts, merge_windows, without_squares
 from replay.windows.moment_kernels import summarise_floats, summarise_integers
@@ -420,7 +420,7 @@ class EntryStore:
         """Return all entries by the rank of their key."""
         entries = WindowEntries.concat(self._parts)
         if not self._is_sorted and len(ranks) > 1:
-            entries = entries.take(order_rows(ranks[entries.key], len(ranks)))
+            entries = entries.take(order_rows(ranks[entries.key], len(ranks))[0])
         self._replace(entries)
         return entries
 

@@ -15,9 +15,10 @@ from replay.expressions.scalars import Faults
 from replay.language.bound import CumulateWindows, RowWindows, SessionWindows, TimeWindows
 from replay.operators.distinct import distinct
 from replay.operators.packing import State
+from replay.operators.place_kernels import order_rows
 from replay.windows.borders import TimeGrid, grid_of
 from replay.windows.entries import EntryStore, WindowEntries, runs_of
-from replay.windows.kernels import locate, number_rows, number_sessions, order_rows
+from replay.windows.kernels import locate, number_rows, number_sessions
 from replay.windows.keys import KeyTable
 from replay.windows.rows import WindowRows
 
@@ -241,7 +242,7 @@ class TimeForming:
         if not self._is_keyed:
             return WindowRows(lo, hi, starts, ends, [], None)
         columns = self._keys.columns(np.repeat(by_rank, counts))
-        order = order_rows(numbers - begin, end - begin)
+        order, _ = order_rows(numbers - begin, end - begin)
         return WindowRows(lo, hi, starts, ends, columns, order)
 
 

@@ -58,21 +58,6 @@ def slide_extremes(least, most, begins, ends, out_least, out_most):  # type: ign
 
 
 @njit()
-def order_rows(codes, n_codes):  # type: ignore[no-untyped-def]
-    """Return the rows by code, those of one code in their order."""
-    place = np.zeros(n_codes + 1, np.int64)
-    for row in range(codes.size):
-        place[codes[row] + 1] += 1
-    for code in range(n_codes):
-        place[code + 1] += place[code]
-    order = np.empty(codes.size, np.int64)
-    for row in range(codes.size):
-        order[place[codes[row]]] = row
-        place[codes[row]] += 1
-    return order
-
-
-@njit()
 def cut_entries(codes, positions, origin, width, rest):  # type: ignore[no-untyped-def]
     """Return the first row of each entry, and the number of rows behind the last.
 
