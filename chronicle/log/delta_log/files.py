@@ -60,16 +60,7 @@ def has_commit(path: Path | str, version: int) -> bool:
 
     Raises if the system does not tell: to take it for missing would hide what was committed.
     """
-    # Asked of every table by every query: a Path object would cost more than the call.
-    commit = f"{path}/{LOG_FOLDER}/{version:020d}.json"
-    try:
-        os.stat(commit)  # noqa: PTH116
-    except OSError as error:
-        missed = unread(commit, error)
-        if missed is not None:
-            raise missed from error
-        return False
-    return True
+    return commit_stamp(path, version) is not None
 
 
 def commit_stamp(path: Path | str, version: int) -> Stamp | None:
@@ -78,9 +69,10 @@ def commit_stamp(path: Path | str, version: int) -> Stamp | None:
     Why: a table that was dropped and made again can have the same number of versions. One
     ``stat``.
     """
+    # Asked of every table by every query: a Path object would cost more than the call.
     commit = f"{path}/{LOG_FOLDER}/{version:020d}.json"
     try:
-        found = os.stat(commit)  # noqa: PTH116 - hot path
+        found = os.stat(commit)  # noqa: PTH116
     except OSError as error:
         missed = unread(commit, error)
         if missed is not None:
