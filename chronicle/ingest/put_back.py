@@ -14,7 +14,7 @@ import pyarrow.types as pat
 
 from chronicle.append_report import AppendReport
 from chronicle.derived import DerivedWriter
-from chronicle.errors import SourceError
+from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest.local import FileEvents, find_files, read_files
 from chronicle.ingest.read_options import ReadOptions
 from chronicle.ingest.sources import SourceFormat
@@ -120,7 +120,10 @@ def _read(path: Path, schema: pa.Schema, time: str) -> FileEvents:
                 writer.write(batch.cast(kept, safe=False))  # nanoseconds are cut
     texts.seek(0)
     options = ReadOptions(format="csv", delimiter=",")
-    return read_files(["-"], options, time=time, schema=schema, stdin=texts)
+    try:
+        return read_files(["-"], options, time=time, schema=schema, stdin=texts)
+    except (SchemaError, SourceError) as error:
+        raise type(error)(str(error).replace("'standard input'", f"'{path}'")) from error
 
 
 def _check_rows(events: pa.Table, waiting: pa.Table, path: Path) -> Sequence[tuple[str, int]]:

@@ -17,7 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chronicle.ingest.put_back as module
-from chronicle import SourceError, StorageError, StreamSettings, create_store, open_store
+from chronicle import (
+    SchemaError,
+    SourceError,
+    StorageError,
+    StreamSettings,
+    create_store,
+    open_store,
+)
 from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.ingest.put_back import put_back
 from chronicle.store import Stream
@@ -311,3 +318,11 @@ def test_a_file_that_states_types_may_hold_texts_as_it_was_written(
     write({"7": ("7", "7", 'a "s",\n'), "8": ("8", None, None)})
     put_back(stream, file)
     assert events(stream)[2:] == [(7, 7, 'a "s",\n'), (8, None, None)]
+
+
+def test_a_file_of_texts_that_lacks_a_column_is_told_by_its_path(tmp_path: Path) -> None:
+    stream = made(tmp_path)
+    file = tmp_path / "m.parquet"
+    pq.write_table(to_mend(quarantined(stream), SCHEMA).drop_columns(["a"]), file)
+    with pytest.raises(SchemaError, match=rf"^'{file}' lacks column 'a' that the stream has"):
+        put_back(stream, file)
