@@ -23,12 +23,13 @@ def to_aggregation(bound: BoundSelect) -> WindowAggregation | None:
     """Return what is computed for every window and key, and what is done with these rows.
 
     None where rows are not grouped: the query is a filter. Keys computed from the window alone are
-    no keys of it; ``rest`` computes them.
+    no keys of it; ``rest`` computes them. A subquery's columns may have the names of a window's.
     """
     outer = bound.outer
     if outer.group_by is None:
         return None
-    keys = tuple(key for key in outer.group_by if not _is_of_window(key))
+    has_windows = bound.windows is not None
+    keys = tuple(key for key in outer.group_by if not (has_windows and _is_of_window(key)))
     aggregates = tuple(
         dict.fromkeys(
             part

@@ -97,6 +97,29 @@ def test_windows_over_a_join_are_formed_before_where(
     assert [tuple(row.values()) for row in found] == expected
 
 
+@pytest.mark.parametrize(
+    ("selected", "expected"),
+    [
+        ("window_start, COUNT(*) AS n", [(0, 2), (3, 3), (6, 1)]),
+        ("window_end - window_start AS lasts, MAX(n) AS n", [(1, 1), (2, 2), (3, 3)]),
+        ("n, window_end % 3 AS over, COUNT(*) AS groups", [(1, 1, 3), (2, 2, 2), (3, 0, 1)]),
+    ],
+)
+def test_what_windows_gave_is_grouped_again_by_their_borders(
+    selected: str, expected: list[tuple[int, ...]]
+) -> None:
+    # One event each at 0 and 1, then at 3, 4 and 5, then at 6; ends at 1, 2 and 3 of each three.
+    table = pa.table({"t": [0, 1, 3, 4, 5, 6]})
+    by = ", ".join(part.partition(" AS ")[0] for part in selected.split(", ") if "(" not in part)
+    sql = (
+        f"SELECT {selected} FROM (SELECT window_start, window_end, COUNT(*) AS n "
+        "FROM TABLE(CUMULATE(TABLE s, DESCRIPTOR(t), 1, 3)) GROUP BY window_start, window_end "
+        f"HAVING COUNT(*) = window_end - window_start) GROUP BY {by}"
+    )
+    found = replay.query({"s": table}, sql).table.to_pylist()
+    assert sorted(tuple(row.values()) for row in found) == expected
+
+
 def test_a_subquery_reads_no_column_that_nobody_asks_for(store: Store) -> None:
     inner = "SELECT * FROM s WHERE t >= 3"
     wide = replay.query(store, inner, plan="full")
