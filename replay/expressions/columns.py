@@ -217,7 +217,7 @@ def _units(array: pa.Array) -> pa.Array:
             f"computing with a {array.type} of more than {DECIMAL_DIGITS} digits is not supported "
             "yet; select it as it is, or add up CAST(… AS DOUBLE)"
         )
-    return pa.array(np.where(there, low, 0), pa.int64())
+    return pa.array(low, pa.int64(), mask=~there)
 
 
 def decimals_of_units(low: Any, high: Any, valid: Any, data_type: pa.DataType) -> pa.Array:

@@ -189,3 +189,42 @@ def test_an_average_of_a_match_is_rounded_once(prices: tuple[str, ...], mean: fl
     pattern = "MATCH_RECOGNIZE (ORDER BY t MEASURES AVG(p) AS m PATTERN (A+) DEFINE A AS TRUE)"
     found = answer(f"SELECT m FROM s {pattern}", *map(Decimal, prices))
     assert found.table.column("m").to_pylist() == [mean]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            (
+                "SELECT p, n FROM s MATCH_RECOGNIZE (PARTITION BY p ORDER BY t "
+                "MEASURES COUNT(*) AS n PATTERN (A+))"
+            ),
+            [(None, 2), (0, 3), (1, 1)],
+        ),
+        (
+            (
+                "SELECT p, n FROM s MATCH_RECOGNIZE (PARTITION BY p, x ORDER BY t "
+                "MEASURES COUNT(*) AS n PATTERN (A+))"
+            ),
+            [(None, 2), (0, 3), (1, 1)],
+        ),
+        (
+            (
+                "SELECT p, COUNT(*) AS n FROM s MATCH_RECOGNIZE (PARTITION BY p ORDER BY t "
+                "PATTERN (A+) SEMANTICS SKIP TILL ANY) GROUP BY p"
+            ),
+            [(None, 3), (0, 7), (1, 1)],
+        ),
+        (
+            (
+                "SELECT p, A_start FROM s MATCH_SITUATIONS (PARTITION BY p ORDER BY t "
+                "DEFINE A AS t > 0)"
+            ),
+            [(0, 1), (None, 2), (1, 4)],
+        ),
+    ],
+)
+def test_no_value_is_another_key_than_zero(sql: str, expected: list[tuple[Any, ...]]) -> None:
+    prices = (None, Decimal(0), None, Decimal(0), Decimal(1), Decimal(0))
+    rows = answer(sql, *prices).table.to_pylist()
+    assert [tuple(row.values()) for row in rows] == expected
