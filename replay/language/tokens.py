@@ -72,6 +72,7 @@ def tokenize(text: str, *, is_foreign: bool = False) -> list[Token]:
     Of a statement that is not in our language (``is_foreign``) further signs are operators, and a
     number may run into what follows.
     """
+    _check_encodes(text)
     tokens: list[Token] = []
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
@@ -118,6 +119,18 @@ def quoted(name: str) -> str:
 def in_quotes(text: str) -> str:
     """Return a text as queries write it."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def _check_encodes(text: str) -> None:
+    """Refuse half a surrogate pair: bytes of a terminal that are no UTF-8 come as such."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise PatternSyntaxError(
+            f"{text[error.start]!a} is half a surrogate pair, which no text holds; write the query "
+            "in UTF-8",
+            **place(text.encode("utf-8", "replace").decode(), error.start),
+        ) from None
 
 
 def _check_number_ends(text: str, end: int, at: int) -> None:

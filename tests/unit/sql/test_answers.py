@@ -22,6 +22,7 @@ from replay.errors import (
     BindError,
     LimitExceededError,
     NotSupportedError,
+    PatternSyntaxError,
     QueryError,
     UnknownNameError,
 )
@@ -333,6 +334,16 @@ def test_parameters_of_every_kind_reach_both_engines(store):
         rows(store, sql, params={"most": 52, "keys": ["B"]})
     with pytest.raises(QueryError, match=r"no parameter written \?, and params has 1 values"):
         rows(store, "SELECT t FROM ticks", params=[50])
+
+
+@pytest.mark.parametrize("call", ["", ", LAG(t) OVER () AS before"])
+@pytest.mark.parametrize("text", ["'\ud800'", '"\ud800"'])
+def test_half_a_surrogate_pair_in_a_query_is_told_at_its_place(store, call, text):
+    sql = f"SELECT t{call} FROM ticks WHERE symbol = {text}"
+    with pytest.raises(PatternSyntaxError, match="half a surrogate pair") as caught:
+        rows(store, sql)
+    assert caught.value.column == len(sql) - 1
+    str(caught.value).encode()
 
 
 def test_every_plan_gives_the_same(store):
