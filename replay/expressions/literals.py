@@ -147,14 +147,14 @@ def _parse_span(amount: str, unit: str) -> Literal:
 
 def from_parameter(value: object) -> Literal:
     """Return the literal of a parameter's value."""
-    if value is None:
+    if value is None or is_not_a_time(value):
         return Literal(None, DataType.NULL)
     if isinstance(value, bool):
         return Literal(value, DataType.BOOLEAN)
     if isinstance(value, float):
         return Literal(float(value), DataType.DOUBLE)
     if isinstance(value, str):
-        return Literal(str(value), DataType.STRING)
+        return Literal(checked_text(value), DataType.STRING)
     if isinstance(value, Decimal):
         return from_decimal(value)
     if isinstance(value, datetime):
@@ -162,7 +162,7 @@ def from_parameter(value: object) -> Literal:
     if isinstance(value, date):
         return from_date(value)
     if isinstance(value, timedelta):
-        return Literal(_checked(value // _MICROSECOND), DataType.INTERVAL)
+        return Literal(microseconds_of(value), DataType.INTERVAL)
     try:
         return Literal(_checked(operator.index(value)), DataType.INTEGER)  # type: ignore[arg-type]
     except TypeError:
@@ -170,6 +170,30 @@ def from_parameter(value: object) -> Literal:
             f"has the type {type(value).__name__}; pass an int, float, Decimal, str, bool, None, "
             "datetime, date or timedelta"
         ) from None
+
+
+def is_not_a_time(value: object) -> bool:
+    """Return whether it is the missing time of pandas, a `datetime` that is not equal to itself."""
+    return isinstance(value, datetime) and value != value  # noqa: PLR0124
+
+
+def checked_text(value: str) -> str:
+    """Return a parameter's text. Raises a ValueError with half a surrogate pair in it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"holds {value[error.start]!a}, half a surrogate pair, which no text does"
+        ) from None
+    return str(value)
+
+
+def microseconds_of(value: timedelta) -> int:
+    """Return a parameter's duration. Raises a ValueError if it has more than 64 bits."""
+    whole = value // _MICROSECOND
+    if not INT64_MIN <= whole <= INT64_MAX:
+        raise ValueError("is longer than 64 bits of microseconds can count")
+    return whole
 
 
 def from_decimal(value: Decimal) -> Literal:

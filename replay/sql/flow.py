@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from chronicle.words import number_of
 from replay.engines.execution_stats import ExecutionStats
-from replay.errors import NotSupportedError, QueryError, UnknownNameError
-from replay.language.tokens import place
+from replay.errors import BindError, NotSupportedError, QueryError, UnknownNameError
 from replay.limits import current_limits
 from replay.query_plan import AnyPlan, FlowPlan
 from replay.running.catalog import Catalog, StoreCatalog, WithoutEvents
@@ -23,6 +22,7 @@ from replay.sql.apart import Apart, Cut, Read
 from replay.sql.composed import Composed
 from replay.sql.connection import Allowed, Session
 from replay.sql.failures import damaged, told
+from replay.sql.parameters import place_of, to_duckdb
 from replay.sql.relations import columns_read, paths_of, select_of, select_of_files
 
 ROWS_AT_ONCE = 1 << 16
@@ -237,15 +237,18 @@ class SqlFlow:
 
     def _params(self, query: Composed) -> dict[str, object]:
         """Return the values of a query's parameters."""
-        given = self.asked.params
+        given, values = self.asked.params, dict[str, object]()
         for name in sorted(query.parameters):
+            where = place_of(name, self.apart.text)
             if name not in given:
-                at = self.apart.text.find(name)
                 what = "value for the '?'" if name.startswith("_") else "parameter"
-                raise UnknownNameError(
-                    what, name, candidates=given, **place(self.apart.text, max(at, 0))
-                )
-        return {name: given[name] for name in query.parameters}
+                raise UnknownNameError(what, name, candidates=given, **where)
+            shown = "?" if name.startswith("_") else f":{name}"
+            try:
+                values[name] = to_duckdb(given[name])
+            except ValueError as error:
+                raise BindError(f"the parameter '{shown}' {error}", **where) from None
+        return values
 
     def _relation(self, session: Session, query: Composed) -> tuple[AnswerTypes, Any]:
         """Return a query that DuckDB has bound, and the types of its columns."""

@@ -11,6 +11,8 @@ from signal import SIGINT, default_int_handler, signal
 from threading import Timer
 
 import duckdb
+import numpy as np
+import pandas as pd  # noqa: TID251 -- users have frames
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -334,6 +336,25 @@ def test_parameters_of_every_kind_reach_both_engines(store):
         rows(store, sql, params={"most": 52, "keys": ["B"]})
     with pytest.raises(QueryError, match=r"no parameter written \?, and params has 1 values"):
         rows(store, "SELECT t FROM ticks", params=[50])
+
+
+@pytest.mark.parametrize("call", ["", ", LAG(t) OVER () AS before"])
+def test_a_parameter_has_one_value_in_both_engines(store, call):
+    def value(given):
+        sql = f"SELECT :given AS v{call} FROM ticks LIMIT 1"
+        return rows(store, sql, params={"given": given})[0]["v"]
+
+    assert value(np.int64(7)) == value(pa.scalar(7)) == 7
+    assert value(pd.NaT) is None
+    longest = dt.timedelta(microseconds=2**63 - 1)
+    assert value(longest) == longest
+    refused = [
+        (longest + dt.timedelta(microseconds=1), "longer than 64 bits of microseconds"),
+        ("\ud800", "holds '.ud800', half a surrogate pair"),
+    ]
+    for given, said in refused:
+        with pytest.raises(BindError, match=f"^line 1, column 8: the parameter ':given' .*{said}"):
+            value(given)
 
 
 @pytest.mark.parametrize("call", ["", ", LAG(t) OVER () AS before"])
