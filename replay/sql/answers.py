@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.errors import QueryError
 
 _WIDE = frozenset({"HUGEINT", "UHUGEINT"})
-_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
-_DAY_US = 86_400_000_000
+_INTERVAL = "INTERVAL"
+_FOREIGN = frozenset({"BIT", "BIGNUM", "TIME WITH TIME ZONE"})
+"""Types that Arrow holds as something else, or without a part of it."""
+_IN_PARTS = (
+    "CASE WHEN #{0} IS NULL THEN NULL ELSE struct_pack("
+    "has_months := datepart('year', #{0}) <> 0 OR datepart('month', #{0}) <> 0, "
+    "micros := TRY(epoch_us(#{0}))) END"
+)
 _DECIMAL_DIGITS = 38
 
 
@@ -24,7 +30,7 @@ class AnswerTypes:
     types: tuple[str, ...]
 
     def check(self) -> None:
-        """Refuse two columns of one name, in whatever case."""
+        """Refuse two columns of one name, in whatever case, and types that Arrow has not."""
         seen: dict[str, str] = {}
         for name in self.names:
             other = seen.get(name.casefold())
@@ -35,6 +41,28 @@ class AnswerTypes:
                     f"two columns of the answer are named '{other}'{differ}; name one of them with "
                     "AS, or leave it out: * EXCLUDE (…)"
                 )
+
+        for name, duck in zip(self.names, self.types, strict=True):
+            if duck in _FOREIGN:
+                raise QueryError(
+                    f"column '{name}' of the answer is a {duck}, which answers cannot hold; CAST "
+                    "it to VARCHAR"
+                )
+
+    def project(self, relation: Any) -> Any:
+        """Return a relation with its intervals in parts, days being of 24 hours, as ours are.
+
+        DuckDB hands an interval out with nanoseconds of 64 bits, those of 292 years, and days
+        beside them: longer ones become others.
+        """
+        if _INTERVAL not in self.types:
+            return relation
+        return relation.project(
+            ", ".join(
+                _IN_PARTS.format(place) if duck == _INTERVAL else f"#{place}"
+                for place, duck in enumerate(self.types, 1)
+            )
+        )
 
     def convert(self, batch: pa.RecordBatch) -> pa.Table:
         """Return rows in the types of our answers."""
@@ -62,10 +90,10 @@ def _converted(column: pa.Array, name: str, duck: str) -> pa.Array:
     kind = column.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         _check_years(column, name)
-    if pa.types.is_interval(kind):
+    if duck == _INTERVAL:
         return _durations(column, name)
     if pa.types.is_timestamp(kind) and kind.unit != "us":
-        return column.cast(pa.timestamp("us", kind.tz), safe=False)
+        return _microseconds(column, name)
     if pa.types.is_timestamp(kind) and kind.tz not in (None, "UTC"):
         return column.cast(pa.timestamp("us", "UTC"))
     if pa.types.is_dictionary(kind):
@@ -73,6 +101,17 @@ def _converted(column: pa.Array, name: str, duck: str) -> pa.Array:
     if isinstance(column, pa.ExtensionArray):
         return column.storage
     return column
+
+
+def _microseconds(column: pa.Array, name: str) -> pa.Array:
+    """Return times of another unit in microseconds, if they hold them."""
+    try:
+        return column.cast(pa.timestamp("us", column.type.tz))
+    except pa.ArrowInvalid as error:
+        raise QueryError(
+            f"column '{name}' of the answer has a time between two microseconds; "
+            "CAST it to TIMESTAMP or VARCHAR"
+        ) from error
 
 
 def _check_years(column: pa.Array, name: str) -> None:
@@ -87,19 +126,19 @@ def _check_years(column: pa.Array, name: str) -> None:
 
 
 def _durations(column: pa.Array, name: str) -> pa.Array:
-    """Return intervals as durations; days are of 24 hours, as Chronicle's are."""
-    data = column.buffers()[1]
-    if len(column) == 0 or data is None:
-        return pa.nulls(len(column), pa.duration("us"))
-    parts = np.frombuffer(data, _INTERVAL, count=column.offset + len(column))[column.offset :]
-    is_null = np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False), np.bool_)
-    if (parts["months"][~is_null] != 0).any():
+    """Return the parts of intervals, see `AnswerTypes.project`, as durations."""
+    if pc.any(column.field("has_months").filter(column.is_valid())).as_py():
         raise QueryError(
             f"column '{name}' of the answer has an INTERVAL of months, which vary in length; "
             "subtract times from each other, or CAST it to VARCHAR"
         )
-    micros = parts["days"].astype(np.int64) * _DAY_US + parts["nanoseconds"] // 1000
-    return pa.array(micros, mask=is_null).cast(pa.duration("us"))
+    micros = column.field("micros")
+    if micros.filter(column.is_valid()).null_count:
+        raise QueryError(
+            f"column '{name}' of the answer has an INTERVAL of more than 64 bits of microseconds; "
+            "CAST it to VARCHAR"
+        )
+    return pc.if_else(column.is_valid(), micros, None).cast(pa.duration("us"))
 
 
 def check_columns(schema: pa.Schema, what: str) -> None:

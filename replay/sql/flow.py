@@ -262,7 +262,7 @@ class SqlFlow:
             raise self._told(self._with_place(session, query, params, error), query) from None
         types = AnswerTypes(tuple(relation.columns), tuple(map(str, relation.types)))
         types.check()
-        return types, relation
+        return types, types.project(relation)
 
     def _with_place(
         self, session: Session, query: Composed, params: dict[str, object], error: duckdb.Error

@@ -251,6 +251,8 @@ D = pa.table(
         ("SUM(m)", Decimal("1.50")),
         ("MAX(m) * MAX(m)", Decimal("2.2500")),
         ("MAX(took)", dt.timedelta(seconds=1.5)),
+        ("MAX(took) * 2_000_000_000 * 5", dt.timedelta(seconds=15_000_000_000)),  # 475 years
+        ("INTERVAL '-1 day 00:00:01'", dt.timedelta(seconds=1 - 86_400)),
         ("MAX(n)", Decimal(7)),
         ("MAX(i) // 3", 2**62 // 3),
         ("7 / 2", 3.5),
@@ -281,6 +283,18 @@ def test_values_at_the_boundary(what, value):
         ({"a": [1]}, f"SELECT *, a, {OVER} FROM d", "two columns of the answer are named 'a'"),
         ({"a": [2**62] * 2}, "SELECT SUM(a) AS s, ARRAY_AGG(1) AS b FROM d", "beyond 64 bits"),
         ({"a": [1]}, f"SELECT INTERVAL 1 MONTH AS s, {OVER} FROM d", "an INTERVAL of months"),
+        ({"a": [1]}, f"SELECT INTERVAL 200000000 DAYS AS s, {OVER} FROM d", "of more than 64 bits"),
+        (
+            {"a": [1]},
+            f"SELECT '12:00+01'::TIMETZ AS s, {OVER} FROM d",
+            "TIME WITH TIME ZONE, which",
+        ),
+        ({"a": [1]}, f"SELECT '101'::BIT AS s, {OVER} FROM d", "is a BIT, which .*; CAST it to V"),
+        (
+            {"a": [1]},
+            f"SELECT '1970-01-01 00:00:00.000000001'::TIMESTAMP_NS AS s, {OVER} FROM d",
+            "a time between two microseconds",
+        ),
         ({"a": [1]}, f"SELECT 'infinity'::TIMESTAMP AS s, {OVER} FROM d", "the years 1 to 9999"),
         ({"a": [1]}, "SELECT DATE 'infinity' AS s, [1] AS l FROM d", "the years 1 to 9999"),
         ({"a": [2**62]}, f"SELECT a * 4 AS s, {OVER} FROM d", "Overflow in multiplication"),
@@ -295,6 +309,17 @@ def test_values_at_the_boundary(what, value):
 def test_what_cannot_cross_the_boundary_is_refused(table, sql, said):
     with pytest.raises(QueryError, match=said):
         rows({"d": pa.table(table)}, sql)
+
+
+def test_times_that_matches_took_keep_their_length_and_order_in_duckdbs_part():
+    years = [dt.timedelta(days=365 * n) for n in (0, 300, 301, 700, 9000)]
+    times = pa.array([(one - dt.timedelta()) // dt.timedelta(microseconds=1) for one in years])
+    table = pa.table({"t": times.cast(pa.timestamp("us"))})
+    sql = """SELECT took, COUNT(*) OVER () AS n FROM s MATCH_RECOGNIZE (
+        ORDER BY t MEASURES B.t - A.t AS took AFTER MATCH SKIP TO NEXT ROW PATTERN (A B)
+    ) ORDER BY took DESC"""
+    found = [row["took"] for row in rows({"s": table}, sql)]
+    assert found == [dt.timedelta(days=365 * n) for n in (8300, 399, 300, 1)]
 
 
 def test_order_without_order_by_is_that_of_the_stream_and_nulls_come_last():
