@@ -97,6 +97,11 @@ def events(  # noqa: PLR0913 -- what is handed out, and how
         before = "SELECT * FROM events WHERE "
         with _errors_of(where, before):
             parse(f"{before}{where}")
+    if not isinstance(store, Store):
+        raise TypeError(
+            "events are replayed from a store (chronicle.open_store(path)), not from "
+            f"{type(store).__name__}"
+        )
     opened = store.stream(stream)
     version = opened.version_of(as_of)
     snapshot = opened.snapshot(version)

@@ -45,7 +45,7 @@ class Resumable(ABC):
         """Return all state, to go on from in an operator made for the same query."""
         return pack({"query": self._digest, "operator": self.state()})
 
-    def restore(self, data: bytes) -> None:
+    def restore(self, data: bytes | bytearray | memoryview) -> None:
         """Go on from a snapshot; what this operator had seen is forgotten.
 
         Restore only what you wrote: a checksum tells damage, not intent.
@@ -55,7 +55,9 @@ class Resumable(ABC):
         QueryError
             If these bytes are no snapshot, or one of another query or another version.
         """
-        found = unpack(data)
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(f"a snapshot is bytes, not {type(data).__name__}")
+        found = unpack(bytes(data))
         if found.get("query") != self._digest:
             raise QueryError("the snapshot is one of another query or of other columns")
         with stated():

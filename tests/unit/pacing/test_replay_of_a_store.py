@@ -54,6 +54,11 @@ def test_nothing_before_the_start_is_read(store: Store, blocks_read: set[int]) -
     assert blocks_read == {20}
 
 
+def test_tables_in_memory_are_no_store_to_replay_events_from() -> None:
+    with pytest.raises(TypeError, match=r"from a store .*, not from dict"):
+        replay.events({"s": pa.table({"at": [1]})}, "s")  # type: ignore[arg-type]
+
+
 def test_a_seek_reads_on_from_there(store: Store, blocks_read: set[int]) -> None:
     paced = replay.events(store, "s", start="1970-01-01T00:00:00Z", stop="1970-01-01T00:01:00Z")
     found = values(paced)

@@ -133,6 +133,9 @@ def test_a_snapshot_of_another_query_or_other_columns_is_refused() -> None:
         replay.online(QUERIES[3], wider, time="t").restore(state)
     with pytest.raises(QueryError, match="no snapshot"):
         replay.online(QUERIES[3], SCHEMA, time="t").restore(b"something else")
+    with pytest.raises(TypeError, match="a snapshot is bytes, not str"):
+        replay.online(QUERIES[3], SCHEMA, time="t").restore("something else")  # type: ignore[arg-type]
+    replay.online(QUERIES[3], SCHEMA, time="t").restore(memoryview(state))
 
 
 def with_time(sql: str) -> str:
