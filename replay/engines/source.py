@@ -93,7 +93,10 @@ class TableSource:
         order_by: tuple[str, ...] = (),
     ) -> None:
         table = table.select(columns)
-        table = table.cast(normalise_schema(table.schema))
+        try:
+            table = table.cast(normalise_schema(table.schema))
+        except pa.ArrowInvalid as error:  # a time in seconds may lie beyond all microseconds
+            raise SchemaError(f"a row of table '{name}' cannot be read: {error}") from error
         self._time = time
         if time is None:
             self._table = table

@@ -314,7 +314,10 @@ def _cast(events: pa.Table, schema: pa.Schema) -> pa.Table:
             f"the events are {_types(events.schema)}, and the query was made for "
             f"{_types(schema)}; cast them first"
         )
-    return events.cast(schema)
+    try:
+        return events.cast(schema)
+    except pa.ArrowInvalid as error:  # a time in seconds may lie beyond all microseconds
+        raise SchemaError(f"an event does not fit the query: {error}") from error
 
 
 def _types(schema: pa.Schema) -> str:

@@ -175,11 +175,16 @@ def in_38_digits(table: pa.Table, what: str) -> pa.Table:
 
 
 def taken(table: pa.Table) -> pa.Table:
-    """Return a table with a DECIMAL that could have more digits as one that DuckDB takes."""
-    fields = (
-        field.with_type(pa.decimal128(field.type.precision, field.type.scale))
-        if pa.types.is_decimal256(field.type)
-        else field
-        for field in table.schema
-    )
+    """Return a table with decimals as DuckDB takes them: of 128 bits, none ending before the point.
+
+    What has more digits than it takes was refused before.
+    """
+    fields = [field.with_type(_decimal_of(field.type)) for field in table.schema]
     return table.cast(pa.schema(fields))
+
+
+def _decimal_of(kind: pa.DataType) -> pa.DataType:
+    if not pa.types.is_decimal(kind) or (kind.bit_width <= 128 and kind.scale >= 0):
+        return kind
+    more = max(0, -kind.scale)
+    return pa.decimal128(min(kind.precision + more, _DECIMAL_DIGITS), max(0, kind.scale))

@@ -133,6 +133,17 @@ def test_times_finer_than_microseconds_are_cut_and_counted():
     assert found.table["t"].cast(pa.int64()).to_pylist() == [-1, 1, 3]
 
 
+def test_times_beyond_all_microseconds_are_told():
+    table = pa.table({"t": [1], "at": pa.array([2**62], pa.timestamp("s"))})
+    with pytest.raises(
+        chronicle.SchemaError, match=r"a row of table 's' cannot be read: .* out of"
+    ):
+        chronicle.query({"s": table}, "SELECT at FROM s")
+    flow = chronicle.online("SELECT at FROM s", table.schema, time="t")
+    with pytest.raises(chronicle.SchemaError, match=r"an event does not fit the query: .* out of"):
+        flow.push(table)
+
+
 # ---------------------------------------------------------------------------------------------
 # An answer as Python and other libraries see it
 

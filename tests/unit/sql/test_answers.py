@@ -235,6 +235,7 @@ D = pa.table(
         "m": pa.array([Decimal("1.50"), None]),
         "took": pa.array([1_500_000, None], pa.duration("us")),
         "n": pa.array([Decimal(7), None], pa.decimal256(20, 0)),
+        "hundreds": pa.array([Decimal(700), None], pa.decimal128(3, -2)),
     }
 )
 
@@ -254,6 +255,7 @@ D = pa.table(
         ("MAX(took) * 2_000_000_000 * 5", dt.timedelta(seconds=15_000_000_000)),  # 475 years
         ("INTERVAL '-1 day 00:00:01'", dt.timedelta(seconds=1 - 86_400)),
         ("MAX(n)", Decimal(7)),
+        ("MAX(hundreds)", Decimal(700)),
         ("MAX(i) // 3", 2**62 // 3),
         ("7 / 2", 3.5),
         ("-7 // 2", -3),
