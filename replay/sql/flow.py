@@ -224,7 +224,7 @@ class SqlFlow:
         self._n_files[read.relation] = len(files)
         paths = [str(file.path) for file in files]
         self._data_files += paths
-        return select_of(snapshot, files), paths
+        return select_of(snapshot, files, columns), paths
 
     def _in_words(self, read: Read) -> str:
         n_files = self._n_files.get(read.relation)

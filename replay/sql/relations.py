@@ -49,18 +49,25 @@ def columns_read(snapshot: Snapshot, words: frozenset[str]) -> list[str]:
     return names if "*" in words else [name for name in names if name.lower() in words]
 
 
-def select_of(snapshot: Snapshot, files: Sequence[Stored]) -> str:
-    """Return the SELECT by which DuckDB reads a version of a stream, in stream order.
+def select_of(snapshot: Snapshot, files: Sequence[Stored], columns: Sequence[str]) -> str:
+    """Return the SELECT by which DuckDB reads ``columns`` of a version of a stream, in its order.
 
     Data files follow each other in time, so that reading one after the other is that order. Files
     that hold the same columns are one scan.
     """
+    with_nan = frozenset(
+        name
+        for name in columns
+        if pa.types.is_floating(snapshot.schema.field(name).type)
+        and snapshot.aggregate(None, None, name).nan_count
+    )
 
     def kind(file: Stored) -> tuple[object, ...]:
         constants = tuple((name, str(value)) for name, value in sorted(file.constants.items()))
         return file.held.intersection(snapshot.schema.names), constants
 
-    selects = [_scan(snapshot.schema, list(group)) for _, group in groupby(files, key=kind)]
+    groups = (list(group) for _, group in groupby(files, key=kind))
+    selects = [_scan(snapshot.schema, group, with_nan) for group in groups]
     if not selects:
         nothing = ", ".join(
             f"CAST(NULL AS {sql_type(f.type)}) AS {quoted(f.name)}" for f in snapshot.schema
@@ -69,12 +76,19 @@ def select_of(snapshot: Snapshot, files: Sequence[Stored]) -> str:
     return " UNION ALL ".join(selects)
 
 
-def _scan(schema: pa.Schema, files: list[Stored]) -> str:
+def _scan(schema: pa.Schema, files: list[Stored], with_nan: frozenset[str]) -> str:
+    """Return the SELECT that reads files which hold the same columns.
+
+    DuckDB passes blocks over by their extremes, which say nothing of NaN, and NaN is greater than
+    any number there: it must not know that a value is that of a column which has one.
+    """
     columns = []
     for field in schema:
         name, kind = quoted(field.name), sql_type(field.type)
         if field.name in files[0].held:
             value = name
+            if field.name in with_nan:
+                value = f"CASE WHEN isnan({name}) THEN 'nan' ELSE {name} END"
         elif field.name in files[0].constants:
             value = literal(files[0].constants[field.name])
         else:

@@ -189,6 +189,34 @@ def test_a_stream_has_its_columns_types_and_order_whatever_its_files_hold(tmp_pa
     assert column(store, "SELECT COUNT(*) OVER () AS n FROM s LIMIT 1", as_of=1) == [20]
 
 
+@pytest.mark.parametrize("block_events", [1, 2, 8])
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_nan_is_greater_than_any_number_whatever_its_block_holds_beside_it(
+    tmp_path, kind, block_events
+):
+    nan = float("nan")
+    table = pa.table(
+        {"t": range(8), "x": pa.array([0.5, nan, -0.0, None, 2.0, nan, nan, 1.0], kind)}
+    )
+    store = create_store(tmp_path / "store")
+    settings = StreamSettings("t", block_events=block_events)
+    commit_table(store.create_stream("s", table.schema, settings), table)
+    asked = {
+        "x > 0.5": [1, 4, 5, 6, 7],
+        "x >= 2.5": [1, 5, 6],
+        "x = 'nan'": [1, 5, 6],
+        "NOT (x <= 1)": [1, 4, 5, 6],
+        "x IN (SELECT x FROM s WHERE t = 5)": [1, 5, 6],
+        "x BETWEEN 1 AND 'nan'": [1, 4, 5, 6, 7],
+        "x < 1": [0, 2],
+    }
+    for condition, times in asked.items():
+        sql = f"SELECT t, LAG(t) OVER () AS l FROM s WHERE {condition}"
+        assert [row["t"] for row in rows(store, sql)] == times, condition
+    values = rows(store, "SELECT x, LAG(1) OVER () AS l FROM s")
+    assert [repr(row["x"]) for row in values] == [repr(x) for x in table["x"].to_pylist()]
+
+
 def test_an_adopted_table_is_read_where_it_is(tmp_path):
     for day, place in ((1, "north"), (2, "south")):
         folder = tmp_path / "lake" / f"place={place}"
