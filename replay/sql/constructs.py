@@ -102,11 +102,15 @@ _OF_WINDOWS_WORDS = """
 _OF_WINDOWS = frozenset(_OF_WINDOWS_WORDS.split())
 """Aggregates of our windows and groups, which the answer of a MATCH_RECOGNIZE lacks."""
 
+_PERCENTILES = frozenset({"percentile_cont"})
+"""Aggregates of our windows that elsewhere are DuckDB's."""
+
 _FURTHER = (
     (CALLABLE | SPECIAL_FORMS)
     - frozenset(FUNCTIONS)
     - _OUR_AGGREGATES
     - _OF_WINDOWS
+    - _PERCENTILES
     - {"cast", "extract", "try_cast"}
 )
 
@@ -176,13 +180,12 @@ def outside_patterns(
 def has_construct(tokens: Sequence[Token], closing: dict[int, int], first: int, stop: int) -> bool:
     """Tell whether something of the list stands in these tokens."""
     in_from = [False]
-    calls = _FURTHER
-    if any(is_pattern_clause(tokens, i) for i in range(first, stop)):
-        calls = _FURTHER | _OF_WINDOWS
+    selects = _Selects()
     # Windows of the calendar are ours; elsewhere intervals of months are DuckDB's.
     has_windows = any(is_window_call(tokens, i) for i in range(first, stop))
     for i in outside_patterns(tokens, closing, first, stop):
         key = tokens[i].key
+        selects.take(tokens, i)
         if key in ("(", "[", "{"):
             in_from.append(False)
         elif key in (")", "]", "}") and len(in_from) > 1:
@@ -193,11 +196,47 @@ def has_construct(tokens: Sequence[Token], closing: dict[int, int], first: int, 
             in_from[-1] = False
         if key == "," and in_from[-1]:
             return True  # a list of sources
-        if key in _SIGNS or _is_call_of(calls, tokens, i) or _is_sign_pair(tokens, i):
+        if key in _SIGNS or _is_call_of(_FURTHER, tokens, i) or _is_sign_pair(tokens, i):
             return True
         if key in _WORDS and _WORDS[key](tokens, i) and not (key == "INTERVAL" and has_windows):
             return True
-    return False
+    return selects.have_foreign_aggregates
+
+
+class _Selects:
+    """What each SELECT has at its own level."""
+
+    def __init__(self) -> None:
+        self._n = 1
+        self._open = [0]
+        """Numbers of the SELECTs that parentheses stand in."""
+        self._windows: set[int] = set()
+        self._of_windows: set[int] = set()
+        self._percentiles: set[int] = set()
+        self._has_pattern = False
+
+    def take(self, tokens: Sequence[Token], i: int) -> None:
+        """Take the next token that is not inside of a pattern clause."""
+        key, select = tokens[i].key, self._open[-1]
+        if key in ("(", "[", "{"):
+            is_query = key == "(" and tokens[i + 1].key in _QUERY_BEGINS
+            self._open.append(self._n if is_query else select)
+            self._n += is_query
+        elif key in (")", "]", "}") and len(self._open) > 1:
+            self._open.pop()
+        elif is_window_call(tokens, i):
+            self._windows.add(select)
+        elif _is_call_of(_OF_WINDOWS, tokens, i):
+            self._of_windows.add(select)
+        elif _is_call_of(_PERCENTILES, tokens, i) or _is_within_group(tokens, i):
+            self._percentiles.add(select)
+        self._has_pattern |= is_pattern_clause(tokens, i)
+
+    @property
+    def have_foreign_aggregates(self) -> bool:
+        """Whether an aggregate stands where it is DuckDB's, which runs no windows of ours."""
+        of_both = self._of_windows if self._has_pattern else set[int]()
+        return bool((of_both | self._percentiles) - self._windows)
 
 
 def is_window_call(tokens: Sequence[Token], i: int) -> bool:
@@ -234,6 +273,10 @@ def _says(tokens: Sequence[Token], i: int, *keys: str) -> bool:
 def _is_call_of(names: frozenset[str], tokens: Sequence[Token], i: int) -> bool:
     token = tokens[i]
     return token.kind == NAME and tokens[i + 1].key == "(" and token.text.lower() in names
+
+
+def _is_within_group(tokens: Sequence[Token], i: int) -> bool:
+    return tokens[i].key == "WITHIN" and tokens[i + 1].key == "GROUP"
 
 
 def _is_sign_pair(tokens: Sequence[Token], i: int) -> bool:
@@ -335,7 +378,6 @@ _WORDS: dict[str, _Test] = {
     "REPLACE": _star_change,
     "RENAME": _star_change,
     "FILTER": _before("("),
-    "WITHIN": _before("GROUP"),
     "TABLESAMPLE": lambda _, __: True,
     "SAMPLE": lambda tokens, i: i > 0 and tokens[i - 1].key == "USING",
     "IN": lambda tokens, i: tokens[i + 1].kind == PARAMETER or tokens[i + 1].key in ("$", "?"),

@@ -121,6 +121,28 @@ def test_windows_meet_lag(store):
     assert [row["more"] for row in rows(store, sql)] == [None, 230, -300, -180]
 
 
+@pytest.mark.parametrize(
+    ("aggregate", "values"),
+    [
+        ("FIRST(m.a)", [1, 2]),
+        ("LAST(a)", [1, 3]),
+        ("ROUND(MEDIAN(a) + 0.5)", [2.0, 3.0]),
+        ("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a)", [1.0, 2.5]),
+    ],
+)
+@pytest.mark.parametrize("source", ["m", "({matches})"])
+def test_windows_over_matches_have_all_aggregates_of_windows(aggregate, values, source):
+    table = pa.table({"t": [1, 2, 3], "a": [1, 2, 3]})
+    matches = """SELECT m1, a FROM s MATCH_RECOGNIZE (
+        ORDER BY t MEASURES A.t AS m1, A.a AS a PATTERN (A))"""
+    over = source.format(matches=matches)
+    windows = f"""SELECT window_start AS w, {aggregate} AS v
+        FROM TABLE(TUMBLE(TABLE {over}, DESCRIPTOR(m1), 2)) {"" if source == "m" else "AS m"}
+        GROUP BY window_start"""
+    sql = f"WITH m AS ({matches}) SELECT v, COUNT(*) OVER () AS n FROM ({windows}) ORDER BY w"
+    assert rows({"s": table}, sql) == [{"v": value, "n": 2} for value in values]
+
+
 def test_a_join_of_ours_is_a_subquery_of_its_own(store):
     sql = """SELECT seen, COUNT(*) AS n FROM (
         SELECT a.t AS seen FROM ticks a JOIN ticks b WITHIN 2
