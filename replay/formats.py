@@ -387,7 +387,10 @@ def as_csv(table: pa.Table) -> pa.Table:
         elif pat.is_binary(field.type):
             digits = [None if v is None else v.hex() for v in column.to_pylist()]
             table = table.set_column(index, field.name, pa.array(digits, pa.string()))
-        elif pat.is_nested(field.type) or pat.is_time(field.type) or pat.is_null(field.type):
+        elif pat.is_time(field.type):
+            clocks = [None if v is None else str(v) for v in column.to_pylist()]
+            table = table.set_column(index, field.name, pa.array(clocks, pa.string()))
+        elif pat.is_nested(field.type) or pat.is_null(field.type):
             table = table.set_column(index, field.name, _texts(_whole(column)))
     return table
 

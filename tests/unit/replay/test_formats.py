@@ -46,6 +46,13 @@ def test_csv_has_bytes_as_digits_and_intervals_as_seconds() -> None:
     assert second == ",,,,false"
 
 
+def test_clock_times_of_csv_have_no_quotes_of_their_own() -> None:
+    clocks = [dt.time(12, 0, 1), dt.time(0, 0, 0, 5), None]
+    text = written([pa.table({"at": pa.array(clocks, pa.time64("us")), "n": [1, 2, 3]})], "csv")
+    rows = list(csv.reader(io.StringIO(text.decode())))
+    assert rows == [["at", "n"], ["12:00:01", "1"], ["00:00:00.000005", "2"], ["", "3"]]
+
+
 TIMES = [dt.datetime(2026, 3, 2, 9, 30), dt.datetime(1969, 12, 31, 23, 59, 59, 500_000), None]
 
 
