@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from replay.errors import NotSupportedError
+
 _ESCAPED_ALWAYS = {"\\": "\\\\", '"': '\\"'}
 _ESCAPED_CONTROLS = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)}
 
@@ -293,7 +295,15 @@ def _write_parquet(schema: pa.Schema, tables: Iterable[pa.Table], stream: Binary
     import pyarrow.parquet as pq
 
     sink = _Sink(stream)
-    with pq.ParquetWriter(sink, _intervals_to_seconds(schema.empty_table()).schema) as writer:
+    try:
+        opened = pq.ParquetWriter(sink, _intervals_to_seconds(schema.empty_table()).schema)
+    except pa.ArrowNotImplementedError as error:  # lists of DuckDB's intervals, say
+        sink.is_cut_off = True
+        raise NotSupportedError(
+            f"a column of the answer has a type that Parquet has not ({error}); leave it out, CAST "
+            "it to VARCHAR, or take another format"
+        ) from error
+    with opened as writer:
         try:
             for table in _gathered(tables, ROW_GROUP_ROWS):
                 writer.write_table(_intervals_to_seconds(table), row_group_size=ROW_GROUP_ROWS)

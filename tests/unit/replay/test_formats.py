@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import replay.formats
-from replay.errors import QueryError
+from replay.errors import NotSupportedError, QueryError
 from replay.formats import json_rows, to_json_rows, values_as_texts, write_answer
 from tests.oracles.json_objects import json_objects
 
@@ -44,6 +44,12 @@ def test_csv_has_bytes_as_digits_and_intervals_as_seconds() -> None:
     assert head == '"raw","price","took","day","is_late"'
     assert first == '"61ff",1.25,2,2024-02-29,true'
     assert second == ",,,,false"
+
+
+def test_a_type_that_parquet_has_not_is_told() -> None:
+    held = pa.array([[(0, 1, 0)]], pa.list_(pa.month_day_nano_interval()))
+    with pytest.raises(NotSupportedError, match="has a type that Parquet has not"):
+        written([pa.table({"held": held})], "parquet")
 
 
 def test_clock_times_of_csv_have_no_quotes_of_their_own() -> None:
