@@ -129,6 +129,16 @@ def test_columns_of_partitions_and_columns_added_later_are_filled_in(
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted))
 
 
+def test_instants_of_partitions_are_those_that_were_written(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    at = pa.array([dt.datetime(2024, 5, 1, 5, tzinfo=dt.UTC), None], pa.timestamp("us", "UTC"))
+    events = pa.table({"t": [1, 2], "at": at})
+    write_deltalake(path, events, partition_by=["at"])
+    take(store, path)
+    found = replay.query(store, "SELECT t, at FROM s").table
+    assert found.to_pylist() == events.to_pylist()
+
+
 @pytest.mark.parametrize("name", ["day=1", "."])
 def test_a_folder_within_a_table_or_around_one_is_refused(
     name: str, store: Store, tmp_path: Path

@@ -91,6 +91,7 @@ def test_only_columns_that_are_read_are_asked_of_the_inner_query():
         ("LIMIT 3", 3),
         ("LIMIT 3 OFFSET 4", 7),
         ("OFFSET 4 ROWS FETCH FIRST 3 ROWS ONLY", 7),
+        ("OFFSET 1 ROW FETCH FIRST 3 ROWS ONLY", 4),
         ("OFFSET 4", None),
         ("WHERE n > 1 LIMIT 3", None),
         ("ORDER BY n LIMIT 3", None),

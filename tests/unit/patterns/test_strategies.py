@@ -6,9 +6,10 @@ That they find every match, once and in order, however rows are cut into batches
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -166,6 +167,47 @@ def test_exponentially_many_matches_come_a_few_at_a_time(monkeypatch: pytest.Mon
     monkeypatch.setattr(matcher_module, "MATCHES_AT_ONCE", 1)
     assert rows_of([next(matcher.batches())]) == [(0, 1, 3)]
     assert matcher.n_kept == 60
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+@pytest.mark.parametrize("compare", [None, (">", "last", 0)])
+@pytest.mark.parametrize("semantics", [CONTIGUOUS, NEXT, ANY])
+@pytest.mark.parametrize(
+    ("between", "form"),
+    [
+        (plus(Alternate((Concat((B, C)), B))), "(12|1)+"),
+        (Concat((Alternate((B, C)),) * 3), "(1|2){3}"),
+    ],
+)
+def test_mappings_of_the_same_rows_that_come_a_few_at_a_time_go_on_where_they_were(
+    between: Pattern,
+    form: str,
+    semantics: Semantics,
+    compare: tuple[str, str, int] | None,
+    at_once: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Each b may be a B or a C.
+    rules = [Rule("a"), Rule("b", compare), Rule("b", compare), Rule("d")]
+    program = compile_program(asked(Concat((A, between, D)), rules, semantics))
+    matcher = new_matcher(program)
+    matcher.push(program.prepare(to_table(letters("abbbd"))), 0)
+    matcher.finish()
+    monkeypatch.setattr(matcher_module, "MATCHES_AT_ONCE", at_once)
+    found = [
+        tuple(zip(rows.seq[low:high].tolist(), rows.symbol[low:high].tolist(), strict=True))
+        for rows in (matches.rows for matches in matcher.batches())
+        if rows is not None
+        for low, high in pairwise(rows.offsets.tolist())
+    ]
+    wanted = [
+        tuple(zip((0, *rows, 4), (0, *symbols, 3), strict=True))
+        for n in (range(1, 4) if semantics is ANY else [3])
+        for rows in combinations(range(1, 4), n)
+        for symbols in product((1, 2), repeat=n)
+        if re.fullmatch(form, "".join(map(str, symbols)))
+    ]
+    assert sorted(found) == sorted(wanted)
 
 
 def test_a_match_is_out_before_the_stream_ends() -> None:

@@ -64,6 +64,23 @@ def test_windows_over_a_projection_can_be_answered_by_the_tree(store: Store) -> 
     assert result.plan.name == "tree"
 
 
+@pytest.mark.parametrize("plan", ["auto", "full"])
+def test_a_pattern_over_matches_is_matched_in_the_order_of_their_times(
+    store: Store, plan: str
+) -> None:
+    # a counts to 6 again and again: there is a pair at each multiple of 7, and of these pairs.
+    pairs = (
+        "SELECT at FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS at PATTERN (A B) "
+        "DEFINE A AS a = 0, B AS a = 1)"
+    )
+    sql = (
+        f"SELECT * FROM ({pairs} ORDER BY at) MATCH_RECOGNIZE (ORDER BY at MEASURES P.at AS p, "
+        "Q.at AS q PATTERN (P Q) DEFINE Q AS at - P.at = 7)"
+    )
+    found = replay.query(store, sql, plan=plan).table.to_pylist()
+    assert found == [{"p": t, "q": t + 7} for t in range(0, N_EVENTS - 8, 14)]
+
+
 def test_windows_over_a_filter_count_from_zero_or_from_its_first_row(store: Store) -> None:
     sql = HOURLY.format("SELECT * FROM s WHERE t >= 3 AND t < 12")
     from_first = sql.replace(", 8)", ", 8, ORIGIN FIRST EVENT)")
