@@ -53,7 +53,8 @@ def apart_of(store: Store, sql: str, connection: Any) -> tuple[list[str], Callab
     selects = {}
     for read in apart.reads:
         snapshot = store.stream(read.name).snapshot()
-        selects[read.relation] = select_of(snapshot, snapshot.stored_files(snapshot.schema.names))
+        names = snapshot.schema.names
+        selects[read.relation] = select_of(snapshot, snapshot.stored_files(names), names)
     for cut in apart.cuts:
         connection.register(cut.relation, replay.query(store, cut.query.text).table)
     text = apart.main.with_selects(selects).text
