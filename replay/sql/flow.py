@@ -239,14 +239,15 @@ class SqlFlow:
         """Return the values of a query's parameters."""
         given, values = self.asked.params, dict[str, object]()
         for name in sorted(query.parameters):
-            where = place_of(name, self.apart.text)
             if name not in given:
                 what = "value for the '?'" if name.startswith("_") else "parameter"
+                where = place_of(name, self.apart.text)
                 raise UnknownNameError(what, name, candidates=given, **where)
-            shown = "?" if name.startswith("_") else f":{name}"
             try:
                 values[name] = to_duckdb(given[name])
             except ValueError as error:
+                shown = "?" if name.startswith("_") else f":{name}"
+                where = place_of(name, self.apart.text)
                 raise BindError(f"the parameter '{shown}' {error}", **where) from None
         return values
 
