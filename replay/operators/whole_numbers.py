@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from replay.aggregates.exact import listed
 from replay.errors import QueryError
-from replay.expressions.columns import ARROW_TYPES
+from replay.expressions.columns import from_arrow, to_arrow
 from replay.expressions.scalars import Faults
 from replay.expressions.types import DECIMAL_DIGITS, SCALES
 from replay.language.bound import (
@@ -116,9 +116,7 @@ class WholeNumbers:
         if isinstance(part, Aggregate) and part in self._numbers:
             if part in self._large:
                 raise self._too_large(part, where)
-            if part.type is DataType.INTEGER:
-                return pa.array(self._numbers[part], pa.int64())
-            return pa.array(_scaled(part, self._numbers[part]), ARROW_TYPES[part.type])
+            return to_arrow(from_arrow(pa.array(self._numbers[part], pa.int64())), part.type)
         if not isinstance(part, Call):
             return None
         number = self._number(part.args[0]) if len(part.args) == 1 else None
