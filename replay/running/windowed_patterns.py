@@ -51,7 +51,6 @@ from replay.planning.block_ranges import all_blocks
 from replay.windows.borders import TimeGrid, grid_of
 
 IntArray = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 class _Windowed:
@@ -157,6 +156,15 @@ class _Window(NamedTuple):
     rows: pa.Table
 
 
+class _Taken(NamedTuple):
+    """The rows that were taken last."""
+
+    table: pa.Table
+    times: IntArray
+    panes: IntArray
+    """Of each, where rows are summed as they come, the last start of a window until then."""
+
+
 class WindowedSums(_Windowed):
     """Aggregates over the matches of each window, of a query for which none need be made.
 
@@ -190,6 +198,9 @@ class WindowedSums(_Windowed):
         self._n_faults = 0
         self._faults = Faults()
         self._of_rows = self._rows.schema
+        self._nothing = _Taken(self._of_rows.empty_table(), _NO_TIMES, _NO_TIMES)
+        self._pane = _NO_TIMES
+        """Of the time that was taken last, if there is one."""
         self._at_once: PaneTrendOperator | WindowOperator | None = None
         self._together: InWindows | None = None
         self._number = 0
@@ -230,17 +241,17 @@ class WindowedSums(_Windowed):
         """Take the next rows; yield the groups that are over, if they are wanted before the end."""
         if self._is_told:
             return iter(())
-        times = self._take(table)
-        return self._told(int(times[-1]), table, times) if len(times) else iter(())
+        taken = self._taken(table)
+        return self._told(int(taken.times[-1]), taken) if len(taken.times) else iter(())
 
     def advance(self, time: int) -> Iterator[pa.Table]:
         """Sum over the windows that end by a time; yield as `push` does."""
-        return self._told(time, self._of_rows.empty_table(), _NO_TIMES)
+        return self._told(time, self._nothing)
 
     def finish(self) -> Iterator[pa.Table]:
         """Yield the answer, as far as it is not yet told."""
         if not self._is_told:
-            self._sum(None, self._of_rows.empty_table(), _NO_TIMES)
+            self._sum(None, self._nothing)
         if self._together is not None:
             if self._at_once is not None:
                 self._together.n_faults = self._at_once.n_faults
@@ -265,27 +276,34 @@ class WindowedSums(_Windowed):
         self._n_faults, self._faults.count = state["n_faults"], 0
         if self._at_once is not None:
             self._rows = self._rows.slice(0, 0)
+            self._pane = self._windows.panes_of(self._times[-1:])
             self._at_once.take_over(state["panes"])
             self._n_faults -= self._at_once.n_faults
 
-    def _take(self, table: pa.Table) -> IntArray:
-        """Keep the next rows, or only what tells which windows have any; return their times."""
+    def _taken(self, table: pa.Table) -> _Taken:
+        """Keep the next rows, or only what tells which windows have any."""
         if self._at_once is None:
-            return super()._take(table)
+            return _Taken(table, self._take(table), _NO_TIMES)
         times = self._times_of(table)
-        telling = self._windows.telling(times, self._times)
-        self._times = np.concatenate([self._times, telling])
-        return times
+        panes = self._windows.panes_of(times)
+        # Of times of one pane the first tells which windows have rows: see `_Grid.closed`.
+        is_first = np.ones(len(panes), np.bool_)
+        is_first[1:] = panes[1:] != panes[:-1]
+        is_first[:1] = not np.array_equal(self._pane, panes[:1])
+        self._times = np.concatenate([self._times, times[is_first]])
+        if len(panes):
+            self._pane = panes[-1:]
+        return _Taken(table, times, panes)
 
-    def _told(self, reached: int, table: pa.Table, times: IntArray) -> Iterator[pa.Table]:
-        self._sum(reached, table, times)
+    def _told(self, reached: int, taken: _Taken) -> Iterator[pa.Table]:
+        self._sum(reached, taken)
         if self._eager and self._found:
             yield self._answer()
 
-    def _sum(self, reached: int | None, table: pa.Table, times: IntArray) -> None:
-        """Sum over the windows that are over by a time; ``table`` has the rows taken last."""
+    def _sum(self, reached: int | None, taken: _Taken) -> None:
+        """Sum over the windows that are over by a time."""
         if self._at_once is not None:
-            self._sum_at_once(reached, table, times, self._at_once)
+            self._sum_at_once(reached, taken, self._at_once)
             return
         for window in self._closed(reached):
             if window.seqs != self._latest[0]:
@@ -296,25 +314,24 @@ class WindowedSums(_Windowed):
     def _sum_at_once(
         self,
         reached: int | None,
-        table: pa.Table,
-        times: IntArray,
+        taken: _Taken,
         operator: PaneTrendOperator | WindowOperator,
     ) -> None:
         """Sum over the rows taken last, and over the windows that end behind some of them."""
         bounds = self._windows.closed(self._times, reached)
         self._times = self._windows.left(self._times)
-        rows = table.select(list(self._summed.columns)).unify_dictionaries()
+        rows = taken.table.select(list(self._summed.columns)).unify_dictionaries()
         prepared = self._summed.prepare(rows)
         if isinstance(operator, WindowOperator):
             oldest = self._windows.oldest_needed
-            by_query = [operator.sum(prepared, times, bounds, oldest)]
+            by_query = [operator.sum(prepared, taken.times, bounds, oldest)]
         else:
             windows = Windows(
                 starts=bounds[:, 0],
                 coming=self._windows.starts_behind(bounds),
-                rows=np.searchsorted(times, bounds[:, 1]),
+                rows=np.searchsorted(taken.times, bounds[:, 1]),
             )
-            by_query = operator.sum(prepared, self._windows.panes_of(times), windows)
+            by_query = operator.sum(prepared, taken.panes, windows)
         of_each = [self._found] if self._together is None else self._together.found
         for kept, (numbers, found) in zip(of_each, by_query, strict=True):
             _keep(kept, bounds[numbers], found)
@@ -554,18 +571,6 @@ class _Grid:
             self._next = int(numbers[-1]) + 1 if over else int(numbers[n_over])
         return np.stack(grid.bounds_of(numbers[:n_over]), axis=1)
 
-    def telling(self, times: IntArray, kept: IntArray) -> IntArray:
-        """Return those of the next times that tell, with those kept, which windows have rows.
-
-        Of times between the same two starts that is the first: see `closed`.
-        """
-        if not len(times):
-            return times
-        grid = self._grid or self._begin(int(times[0]))
-        behind, firsts = grid.between_starts(times)
-        goes_on = len(kept) > 0 and grid.starting_after(int(kept[-1])) == behind[0]
-        return times[firsts[1:] if goes_on else firsts]
-
     def left(self, kept: IntArray) -> IntArray:
         """Return those of the times kept that tell of windows to come."""
         return kept[np.searchsorted(kept, self.oldest_needed) :]
@@ -579,8 +584,7 @@ class _Grid:
         """Return of each time the last start of a window until then; it is in that window."""
         if not len(times):
             return times
-        grid = self._grid
-        assert grid is not None
+        grid = self._grid or self._begin(int(times[0]))
         behind, firsts = grid.between_starts(times)
         starts, _ = grid.bounds_of(behind - grid.n_ends)
         return np.repeat(starts, np.diff(firsts, append=len(times)))
@@ -639,12 +643,6 @@ class _Sliding:
             self._done = int(over[-1])
         earliest = np.iinfo(np.int64).min + self._size - 1
         return np.stack([np.maximum(over, earliest) - self._size + 1, over + 1], axis=1)
-
-    def telling(self, times: IntArray, kept: IntArray) -> IntArray:
-        """Return those of the next times that tell which windows have rows: all, if not kept."""
-        before = int(kept[-1]) if len(kept) else self._done
-        is_new: Bools = np.diff(times, prepend=before) != 0
-        return times[is_new]
 
     def left(self, kept: IntArray) -> IntArray:
         """Return those of the times kept that tell of windows to come."""
