@@ -177,14 +177,20 @@ def is_not_a_time(value: object) -> bool:
     return isinstance(value, datetime) and value != value  # noqa: PLR0124
 
 
+def half_a_pair(text: str) -> int | None:
+    """Return where half a surrogate pair stands, which no text in UTF-8 holds; None: nowhere."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
+
+
 def checked_text(value: str) -> str:
     """Return a parameter's text. Raises a ValueError with half a surrogate pair in it."""
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"holds {value[error.start]!a}, half a surrogate pair, which no text does"
-        ) from None
+    at = half_a_pair(value)
+    if at is not None:
+        raise ValueError(f"holds {value[at]!a}, half a surrogate pair, which no text does")
     return str(value)
 
 

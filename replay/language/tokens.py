@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple, TypedDict
 
 from replay.errors import PatternSyntaxError
+from replay.expressions.literals import half_a_pair
 
 NAME = "name"
 QUOTED = "quoted"
@@ -123,14 +124,12 @@ def in_quotes(text: str) -> str:
 
 def _check_encodes(text: str) -> None:
     """Refuse half a surrogate pair: bytes of a terminal that are no UTF-8 come as such."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
+    at = half_a_pair(text)
+    if at is not None:
         raise PatternSyntaxError(
-            f"{text[error.start]!a} is half a surrogate pair, which no text holds; write the query "
-            "in UTF-8",
-            **place(text.encode("utf-8", "replace").decode(), error.start),
-        ) from None
+            f"{text[at]!a} is half a surrogate pair, which no text holds; write the query in UTF-8",
+            **place(text.encode("utf-8", "replace").decode(), at),
+        )
 
 
 def _check_number_ends(text: str, end: int, at: int) -> None:
