@@ -6,7 +6,7 @@ The outer query around it groups by window online: a group goes out once no wind
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -45,6 +45,7 @@ from replay.patterns.summing.lanes import Lanes, lanes_of
 from replay.patterns.summing.operator import Totals
 from replay.patterns.summing.panes import PaneTrendOperator
 from replay.patterns.together import InWindows
+from replay.patterns.trends.machine import Sums
 from replay.patterns.windows import matched_in_windows
 from replay.planning.ascending import count_on
 from replay.planning.block_ranges import all_blocks
@@ -213,13 +214,9 @@ class WindowedSums(_Windowed):
                 if not with_others.is_done:
                     with_others.is_begun = True
                     self._summed = with_others.joined
-                    self._at_once = PaneTrendOperator(self._summed, with_others.sums)
-            elif lanes is Lanes.PANES:
-                self._at_once = PaneTrendOperator(program)
-            elif lanes is Lanes.ENTRIES:
-                self._at_once = EntryWindowOperator(program)
+                    self._at_once = _summing(lanes, self._summed, with_others.sums)
             else:
-                self._at_once = EventWindowOperator(program)
+                self._at_once = _summing(lanes, program)
             self._columns = [query.time]
             self._rows = self._rows.select(self._columns)
         self.schema = self._answer().schema
@@ -324,7 +321,7 @@ class WindowedSums(_Windowed):
         prepared = self._summed.prepare(rows)
         if isinstance(operator, WindowOperator):
             oldest = self._windows.oldest_needed
-            by_query = [operator.sum(prepared, taken.times, bounds, oldest)]
+            by_query = operator.sum(prepared, taken.times, bounds, oldest)
         else:
             windows = Windows(
                 starts=bounds[:, 0],
@@ -351,6 +348,16 @@ class WindowedSums(_Windowed):
         totals = Totals.joined([totals for _, totals in found])
         windows = np.concatenate([np.empty((0, 2), np.int64), *(bounds for bounds, _ in found)])
         return answer_sums(self._query, summing, totals, self._of_rows, self._faults, windows)
+
+
+def _summing(
+    lanes: Lanes, program: MatchProgram, sums: Sequence[Sums] = ()
+) -> PaneTrendOperator | WindowOperator:
+    """Return what sums in windows in one go, over several queries if there are ``sums`` of such."""
+    if lanes is Lanes.PANES:
+        return PaneTrendOperator(program, sums)
+    of_grain = EntryWindowOperator if lanes is Lanes.ENTRIES else EventWindowOperator
+    return of_grain(program, sums)
 
 
 def _keep(kept: list[tuple[IntArray, Totals]], bounds: IntArray, found: Totals) -> None:

@@ -1,7 +1,7 @@
 """Sums over every match within a window, at the same cost for windows of any length.
 
 Runs are told apart by the state in which they came into a row, not by where they began: so what
-leads through a window is one matrix, the product of its rows', held as a queue of two stacks.
+leads through a window is one linear map, the product of its rows', held as a queue of two stacks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from replay.patterns.row_intake import Arrays
 from replay.patterns.search import Rows
 from replay.patterns.summing import entry_kernels, kernels
 from replay.patterns.summing.within import WithinTrendOperator, segments_of
-from replay.patterns.trends.machine import Op, Steps, Sums, joinable, steps_of
+from replay.patterns.trends.factors import Factors
+from replay.patterns.trends.machine import Op, Steps, Sums, changes_of, joinable, to_steps
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -34,18 +35,22 @@ class EntryTrendOperator(WithinTrendOperator):
     kind = "sums over matches by entry"
     _numbered: tuple[str, ...] = ("_totals", "_cells", "_suffix", "_front")
 
+    with_matches = False
+    """Whether matches are also summed of rows that go before others."""
+
     def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
         self._suffix, self._front = np.zeros((0, 0), np.uint64), np.zeros((0, 0), np.uint64)
         super().__init__(program, n_events)
+        self._factors = Factors(self._code, with_matches=self.with_matches)
         self._begins: Bools = np.empty(0, np.bool_)
-        self._has_slots: Bools = np.empty(0, np.bool_)
-        self._have_matrices()
+        self._have_products()
 
-    def _have_matrices(self) -> None:
-        n_states = self._code.n_states
-        self._cells = self._new_cells(n_states**2)
-        self._suffix = self._new_cells(n_states**2)
-        self._front = self._new_cells(n_states * _FRONT_ROWS)
+    def _have_products(self) -> None:
+        before = self._factors.before
+        self._cells = self._new_cells(len(self._factors.behind))
+        self._suffix = self._new_cells(len(before))
+        self._n_front = _FRONT_ROWS
+        self._front = self._new_cells(before.n_begun * self._n_front)
 
     def _held(self, sums: Sums) -> Sums:
         return joinable(sums)
@@ -57,54 +62,55 @@ class EntryTrendOperator(WithinTrendOperator):
             return
         seen = self._seen(rows, rows.times)
 
-        def step(at: IntArray, *others: Any) -> int:
-            n_states, begins, has_slots, queue, scratch, *of_rows = others
+        def step(at: IntArray, width: int, queue: entry_kernels.Queue, *others: Any) -> int:
+            scratch, *of_rows = others
             status: int = entry_kernels.sum_entries(
-                at, segments, self._within, n_states, begins, has_slots, queue, scratch,
-                self._totals, *of_rows,
-            )  # fmt: skip
+                at, segments, self._within, width, queue, scratch, self._totals, *of_rows
+            )
             return status
 
         self._multiply(step, seen)
 
     def _multiply(self, step: Callable[..., int], rows: kernels.Rows) -> int:
         """Take a kernel to its end, giving it what it lacks; return how many sums it found."""
-        n_states = self._code.n_states
-        missing = (n_states + self._n_slots) * n_states - len(self._suffix)
-        if missing > 0:
-            self._suffix = np.concatenate([self._suffix, self._new_cells(missing)])
+        factors, width = self._factors, self._factors.before.n_begun
+        of_factors = factors.behind.ones, factors.before.ones, factors.joins(), factors.own()
         at = np.zeros(entry_kernels.AT_SIZE, np.int64)
         at[entry_kernels.AT_ROW] = -1
         # The queue outlives a status: what is at its front is there when numbers have more words.
-        front_rows = np.zeros(len(self._front) // n_states, np.int64)
+        front_rows = np.zeros(self._n_front, np.int64)
         while True:
             check_limits()
-            queue = self._cells, self._suffix, self._front, front_rows
+            stacks = self._cells, self._suffix, self._front, front_rows
             status = step(
-                at, n_states, self._begins, self._has_slots, queue,
-                self._new_cells(self._n_slots), tuple(self._fields()), tuple(rows),
-                self._program_of_codes,
+                at, width, (*stacks, self._begins, *of_factors), self._new_cells(self._n_slots),
+                tuple(self._fields()), tuple(rows), self._program_of_codes,
             )  # fmt: skip
             if status == kernels.STATUS_DONE:
                 return int(at[kernels.N_FOUND])
             if status == entry_kernels.STATUS_LONG:  # the front is empty when it is asked for
-                self._front = self._new_cells(2 * len(self._front))
-                front_rows = np.zeros(2 * len(front_rows), np.int64)
+                self._n_front *= 2
+                self._front = self._new_cells(width * self._n_front)
+                front_rows = np.zeros(self._n_front, np.int64)
             else:
                 self._more_words()
 
     def _steps_of(self, word: int, begin: int) -> list[Steps]:
-        return [steps_of(self._code, word, None), steps_of(self._code, word, begin)]
+        code, factors = self._code, self._factors
+        own = changes_of(code, word, begin)
+        return [
+            to_steps(*factors.put_behind(changes_of(code, word, None), is_begun=False)),
+            to_steps(*factors.put_behind(own, is_begun=True)),
+            to_steps(*factors.put_before(own)),
+        ]
 
     def _to_program(self) -> kernels.Program:
         program = super()._to_program()
-        own = list(zip(program.begins[1::2].tolist(), program.ends[1::2].tolist(), strict=True))
-        is_begin = np.isin(program.steps[:, 0], (Op.BEGIN, Op.MOVE_NEW, Op.MATCH_NEW))
-        is_slot = program.steps[:, 0] == Op.NONE
+        own = zip(program.begins[1::3].tolist(), program.ends[1::3].tolist(), strict=True)
+        is_begin = np.isin(program.steps[:, 0], (Op.BEGIN, Op.MOVE_NEW))
         self._begins = np.array([is_begin[begin:end].any() for begin, end in own], np.bool_)
-        self._has_slots = np.array([is_slot[begin:end].any() for begin, end in own], np.bool_)
         return program
 
     def _take_cells(self, arrays: Arrays) -> None:
         super()._take_cells(arrays)
-        self._have_matrices()
+        self._have_products()

@@ -1,10 +1,9 @@
-"""Compiled sums over matches in windows: rows as matrices, and windows as their products.
+"""Compiled sums over matches in windows: rows are linear maps, and windows their products.
 
-A *matrix* has a lane for each state of the automaton: what has become of one run that was in that
-state when the first of some rows came. Lane 1, of the empty mapping, has the runs that began in
-those rows. Each lane has a cell for each state, and in its cell 0, in which no run is, its matches.
-Rows one after the other change a matrix where it stands, by the same steps as any other lane; a row
-before all the others changes its lanes by the same steps in reverse.
+The product of some rows has a cell for each of the factors that lead through them, see
+`replay.patterns.trends.factors`: what has become of one run that was in some state when the first
+of them came, or how many runs that began in them are in a state, or matches of a query. A row
+behind all others changes the cells where they stand, and so does a row before all others.
 """
 
 from __future__ import annotations
@@ -27,13 +26,11 @@ from replay.patterns.summing.kernels import (
     Program,
     Rows,
     begin_run,
-    count_step,
+    change,
     high_product,
     is_none,
-    map_row,
     merge_at_once,
     put_best,
-    see,
     set_none,
 )
 
@@ -44,24 +41,19 @@ Bools = npt.NDArray[np.bool_]
 STATUS_LONG = 2
 """The front needs more room."""
 
-EMPTY = 1
-"""State of the empty mapping, and lane of the runs that begin."""
-
 # Fields of `at`, which says how far the kernel is and lets it go on where it stopped, besides
 # `AT_SEGMENT` and `N_FOUND`.
 AT_ROW = 1
 MIDDLE = 2  # end of the front, and begin of the back
 N_FRONT = 4  # rows of the front that are left
 OLDEST = 5  # the first row of the back that begins runs, -1: none
-IS_LATE = 6  # whether the back has rows that are not in its matrix
+IS_LATE = 6  # whether the back has rows that are not in its product
 AT_WINDOW = 7
 AT_SIZE = 8
 
-# Kinds, rules and steps, as in `replay.patterns.trends.machine`.
+# Kinds and rules, as in `replay.patterns.trends.machine`.
 _SUM, _FLAGS = 0, 1
 _LAST, _FIRST, _CLEAR, _LENGTHEN = 2, 3, 4, 5
-_OP_NONE, _OP_BEGIN, _OP_ADD, _OP_MAP, _OP_FINISH, _OP_CLEAR, _OP_PUT = 0, 1, 2, 3, 4, 5, 6
-_OP_MOVE, _OP_MATCH, _OP_MOVE_NEW, _OP_MATCH_NEW = 7, 8, 9, 10
 
 _NONE = np.uint64(0)
 _ONE = np.uint64(1)
@@ -70,25 +62,36 @@ _INT64_MIN, _INT64_MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 class Queue(NamedTuple):
-    """Rows of a window as two stacks."""
+    """Rows of a window as two stacks, and where sums are found in their cells."""
 
     back: Words
-    """The matrix of the newer rows."""
+    """The product of the newer rows."""
     suffix: Words
-    """Matrix of rows of the front, while the back becomes the front; and slots."""
+    """That of rows of the front, while the back becomes the front."""
     front: Words
-    """By row of the front that begins runs, the newest first: lane 1 of it and all behind it."""
+    """By row of the front that begins runs, the newest first: the cells, of it and all behind it,
+    of the runs that begin there."""
     front_rows: IntArray
     """Which rows these are."""
+    begins: Bools
+    """By code of rows: whether runs begin."""
+    ones_behind: IntArray
+    """The cells of the back that lead through no rows as one run."""
+    ones_before: IntArray
+    """Those of the suffix."""
+    joins: IntArray
+    """See `Factors.joins`."""
+    own: IntArray
+    """See `Factors.own`."""
 
 
 @njit(_nrt=False)
-def _set_identity(matrix, n_states, fields):  # type: ignore[no-untyped-def]
-    """Let a matrix be that of no rows."""
-    for cell in range(n_states * n_states):
-        set_none(matrix, cell)
-    for state in range(EMPTY + 1, n_states):
-        begin_run(matrix, state * n_states + state, fields)
+def _set_identity(cells, ones, fields):  # type: ignore[no-untyped-def]
+    """Let cells be those of no rows."""
+    for cell in range(len(cells)):
+        set_none(cells, cell)
+    for cell in ones:
+        begin_run(cells, cell, fields)
 
 
 @njit(_nrt=False)
@@ -155,104 +158,70 @@ def _add_joined(into, i, one, j, other, k, fields):  # type: ignore[no-untyped-d
                 put_best(into, i, at, np.int64(other[k, at + 1]), kind)
 
 
-@njit(_nrt=False, forceinline=True)
-def _merge_lane(into, i, other, j, n_states, fields):  # type: ignore[no-untyped-def]
-    """Add the runs of a lane to another; returns whether one of its cells may be full."""
-    top = fields.words[0] - 1
-    is_full = False
-    for state in range(n_states):
-        if not is_none(other, j + state, 0, fields.words[0]):
-            merge_at_once(into, i + state, other, j + state, fields)
-            is_full = is_full or into[i + state, top] >= HIGH
-    return is_full
-
-
-@njit(_nrt=False, forceinline=True)
-def _put_before(code, row, matches, n_states, suffix, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Put a row before those of a matrix; returns whether one of its cells may be full.
-
-    Slots are lanes behind those of the states. ``matches``: whether those are wanted that end here.
-    """
-    is_full = False
-    begin, end = program.begins[code], program.ends[code]
-    for k in range(begin, end):
-        if program.steps[k, 0] == _OP_NONE:
-            slot = (n_states + program.steps[k, 1]) * n_states
-            for state in range(n_states):
-                set_none(suffix, slot + state)
-    for k in range(end - 1, begin - 1, -1):
-        op, a, b, _ = program.steps[k]  # of one query: no ranges
-        slot = (n_states + a) * n_states
-        if op == _OP_CLEAR:
-            for state in range(n_states):
-                set_none(suffix, a * n_states + state)
-        elif op == _OP_MAP:
-            for state in range(n_states):
-                map_row(suffix, slot + state, b, row, True, fields, rows)
-        elif op in (_OP_MATCH, _OP_MATCH_NEW, _OP_FINISH):
-            lane = EMPTY if op == _OP_MATCH_NEW else b if op == _OP_MATCH else n_states + a
-            if matches:
-                begin_run(suffix, lane * n_states, fields)
-        elif op != _OP_NONE:
-            source = slot if op in (_OP_ADD, _OP_BEGIN) else a * n_states
-            into = EMPTY * n_states if op in (_OP_BEGIN, _OP_MOVE_NEW) else b * n_states
-            if op == _OP_PUT:
-                source, into = into, slot
-            is_full = _merge_lane(suffix, into, suffix, source, n_states, fields) or is_full
-    return is_full
-
-
 @njit(_nrt=False)
-def _turn(at, row, start, matches, n_states, begins, queue, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+def _turn(at, row, start, width, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
     """Make the rows of the back from a time on the front; returns a status."""
     suffix, n_front = queue.suffix, 0
-    _set_identity(suffix, n_states, fields)
+    _set_identity(suffix, queue.ones_before, fields)
     for one in range(row - 1, at[MIDDLE] - 1, -1):
         if rows.times[one] < start:
             break
         code = rows.code[one]
-        own = 2 * code + 1
-        if _put_before(own, one, matches, n_states, suffix, fields, rows, program):
+        if change(3 * code + 2, one, True, suffix, scratch, fields, rows, program):
             return STATUS_WIDE
-        if begins[code]:
+        if queue.begins[code]:
             if n_front == queue.front_rows.size:
                 return STATUS_LONG
-            for state in range(n_states):
+            for cell in range(width):
                 for w in range(suffix.shape[1]):
-                    queue.front[n_front * n_states + state, w] = suffix[EMPTY * n_states + state, w]
+                    queue.front[n_front * width + cell, w] = suffix[cell, w]
             queue.front_rows[n_front] = one
             n_front += 1
     at[N_FRONT], at[MIDDLE], at[OLDEST], at[IS_LATE] = n_front, row, -1, 0
     # Without this the rows that left with the front would stay in the product.
-    _set_identity(queue.back, n_states, fields)
+    _set_identity(queue.back, queue.ones_behind, fields)
     return STATUS_DONE
 
 
 @njit(_nrt=False, forceinline=True)
-def _add_matches(into, place, n_front, n_states, queue, fields):  # type: ignore[no-untyped-def]
-    """Add the matches that are known of runs that began in the queue; returns a status."""
-    words, back = fields.words[0], queue.back
-    front = (n_front - 1) * n_states
-    lanes = n_states if n_front else EMPTY + 1
-    for state in range(EMPTY + 1, lanes):
-        n_bits = _n_bits(back, state * n_states, words)
+def _add_matches(into, place, n_front, width, queue, fields):  # type: ignore[no-untyped-def]
+    """Add the matches that are known of runs that began in the queue, of query q in row place + q.
+
+    Returns whether there was room for them; without it nothing is added.
+    """
+    words, back, front = fields.words[0], queue.back, queue.front
+    first = (n_front - 1) * width
+    n_joins = len(queue.joins) if n_front else 0
+    for query in range(len(queue.own)):
+        if into[place + query, words - 1] >= HIGH:
+            return False
+    for k in range(n_joins):
+        n_bits = _n_bits(back, queue.joins[k, 2], words)
         if n_bits:
-            n_bits += _n_bits(queue.front, front + state, words)
+            n_bits += _n_bits(front, first + queue.joins[k, 1], words)
         if n_bits > 64 * (words - 1) + _HIGH_BITS:
-            return STATUS_WIDE
-    if into[place, words - 1] >= HIGH:
-        return STATUS_WIDE
-    for state in range(EMPTY, lanes):
-        cell = state * n_states
-        if is_none(back, cell, 0, words):
+            return False
+    for query in range(len(queue.own)):
+        merge_at_once(into, place + query, back, queue.own[query, 1], fields)
+    for k in range(n_joins):
+        query, before, behind = queue.joins[k]
+        if is_none(back, behind, 0, words):
             continue
-        if state == EMPTY:
-            merge_at_once(into, place, back, cell, fields)
-        elif fields.kind.size == 1:
-            add_times(into, place, back, cell, 0, words, queue.front, front + state, 0, words)
+        row, before = place + query, first + before
+        if fields.kind.size == 1:
+            add_times(into, row, back, behind, 0, words, front, before, 0, words)
         else:
-            _add_joined(into, place, queue.front, front + state, back, cell, fields)
-    return STATUS_DONE
+            _add_joined(into, row, front, before, back, behind, fields)
+    return True
+
+
+@njit(_nrt=False, forceinline=True)
+def _forget_matches(queue):  # type: ignore[no-untyped-def]
+    """Let the back have no matches: they are added up."""
+    for query in range(len(queue.own)):
+        set_none(queue.back, queue.own[query, 1])
+    for k in range(len(queue.joins)):
+        set_none(queue.back, queue.joins[k, 2])
 
 
 @njit(_nrt=False)
@@ -273,38 +242,15 @@ def _leave(at, start, queue, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(_nrt=False, forceinline=True)
-def _count_in_lanes(code, low, high, n_states, cells, n_words, program):  # type: ignore[no-untyped-def]
-    """Do what `see` does in lanes, of rows that are but counted and whose steps need no slots.
-
-    A step is taken in all of them before the next one, as lanes know nothing of each other.
-    """
-    bits = _NONE
-    for k in range(program.begins[code], program.ends[code]):
-        op, a, b, n = program.steps[k]
-        into = 0 if op in (_OP_MATCH, _OP_MATCH_NEW) else a
-        for base in range(low * n_states, high * n_states, n_states):
-            bits |= count_step(op, cells, base + into, cells, base + b, n, n_words)
-    return bits >= HIGH
-
-
-@njit(_nrt=False, forceinline=True)
-def _see_row(at, row, n_states, begins, has_slots, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+def _see_row(at, row, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]
     """Put a row behind those of the back; returns whether one of its cells may be full."""
     code, back = rows.code[row], queue.back
-    if begins[code] and at[OLDEST] < 0:
+    if queue.begins[code] and at[OLDEST] < 0:
         at[OLDEST] = row
     at[AT_ROW] = row + 1
-    n_lanes = n_states if at[N_FRONT] else EMPTY + 1  # the others are for the front alone
-    older, own = 2 * code, 2 * code + 1
-    if fields.kind.size == 1 and not has_slots[code]:
-        n_words = fields.words[0]
-        full = _count_in_lanes(own, EMPTY, EMPTY + 1, n_states, back, n_words, program)
-        others = _count_in_lanes(older, EMPTY + 1, n_lanes, n_states, back, n_words, program)
-        return full or others
-    is_full = False
-    for lane in range(EMPTY, n_lanes):
-        steps, base = own if lane == EMPTY else older, lane * n_states
-        full = see(steps, base, row, base, back, scratch, back, fields, rows, program)
+    is_full = change(3 * code + 1, row, False, back, scratch, fields, rows, program)
+    if at[N_FRONT]:  # the others are for the front alone
+        full = change(3 * code, row, False, back, scratch, fields, rows, program)
         is_full = is_full or full
     return is_full
 
@@ -333,9 +279,10 @@ def row_of_piece(at, place, time, bounds, sums, of_sums):  # type: ignore[no-unt
 
 
 @njit(_nrt=False, forceinline=True)
-def _sum_ends(at, segments, within, is_by_piece, bounds, sums, of_sums, n_states, begins, has_slots, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def _sum_ends(at, segments, within, is_by_piece, bounds, sums, of_sums, width, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Do what `sum_entries` and `sum_entry_pieces` do."""
     queue, fields, rows, program = Queue(*queue), Fields(*fields), Rows(*rows), Program(*program)
+    n_queries = len(queue.own)
     for number in range(at[AT_SEGMENT], len(segments)):
         place, first, counted, end = segments[number]
         row = at[AT_ROW]
@@ -343,7 +290,7 @@ def _sum_ends(at, segments, within, is_by_piece, bounds, sums, of_sums, n_states
         if row < 0:
             row = at[AT_ROW] = counted
             at[MIDDLE], at[N_FRONT], at[OLDEST], at[IS_LATE] = first, 0, -1, first < counted
-            _set_identity(queue.back, n_states, fields)
+            _set_identity(queue.back, queue.ones_behind, fields)
         until = _INT64_MAX
         if is_by_piece:
             until = bounds[right(bounds, 0, bounds.size, rows.times[max(counted, row - 1)])]
@@ -354,29 +301,23 @@ def _sum_ends(at, segments, within, is_by_piece, bounds, sums, of_sums, n_states
             oldest = queue.front_rows[n_front - 1] if n_front else at[OLDEST]
             is_over = row == end or (is_by_piece and time >= until)
             if is_over or (oldest >= 0 and rows.times[oldest] < start):
-                into = place
+                into = place * n_queries
                 if is_by_piece:
                     into = row_of_piece(at, place, rows.times[row - 1], bounds, sums, of_sums)
                     if into < 0:
                         return STATUS_FOUND
-                status = _add_matches(sums, into, n_front, n_states, queue, fields)
-                if status != STATUS_DONE:
-                    return status
+                if not _add_matches(sums, into, n_front, width, queue, fields):
+                    return STATUS_WIDE
                 if row == end:
                     break
-                for state in range(EMPTY, n_states):
-                    set_none(queue.back, state * n_states)
+                _forget_matches(queue)
                 if is_by_piece:
                     until = bounds[right(bounds, 0, bounds.size, time)]
             if _leave(at, start, queue, rows):
-                status = _turn(
-                    at, row, start, False, n_states, begins, queue, fields, rows, program
-                )
+                status = _turn(at, row, start, width, queue, scratch, fields, rows, program)
                 if status != STATUS_DONE:
                     return status
-            if _see_row(
-                at, row, n_states, begins, has_slots, queue, scratch, fields, rows, program
-            ):
+            if _see_row(at, row, queue, scratch, fields, rows, program):
                 return STATUS_WIDE
             row += 1
         at[AT_ROW] = -1
@@ -385,45 +326,62 @@ def _sum_ends(at, segments, within, is_by_piece, bounds, sums, of_sums, n_states
 
 
 @njit(_nrt=False)
-def sum_entries(at, segments, within, n_states, begins, has_slots, queue, scratch, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def sum_entries(at, segments, within, width, queue, scratch, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
     """Sum within a window from each start.
 
     The rows of the window that ends at a row are a queue of two stacks: at the front stand products
     of a row and all those behind it, so that the first can be let go; at the back one product of
     all. A row that begins no run need not be let go. ``segments`` has of each the partition, the
     first row, the first one whose matches are to be added, and the end. A row of code c takes the
-    steps ``2 c``, and ``2 c + 1`` where runs begin; ``begins`` says of a code whether any do, and
-    ``has_slots`` whether its steps need ``scratch``, which has a cell for each slot.
+    steps ``3 c`` behind others, ``3 c + 1`` there in the cells of runs that begin in the rows, and
+    ``3 c + 2`` before others; ``width`` is how many cells of these there are before others. The
+    matches of query q in partition p are added to row ``p n_queries + q`` of ``totals``.
     Returns a status; ``queue``, ``fields``, ``rows`` and ``program`` are plain tuples of the fields
-    of the classes named so.
+    of the classes named so, ``scratch`` has the slots of steps.
     """
     nothing = rows[0]  # of the type of bounds, and looked at nowhere
     return _sum_ends(
-        at, segments, within, False, nothing, totals, segments, n_states, begins, has_slots, queue,
-        scratch, fields, rows, program,
+        at, segments, within, False, nothing, totals, segments, width, queue, scratch, fields, rows,
+        program,
     )  # fmt: skip
 
 
 @njit(_nrt=False)
-def sum_entry_pieces(at, segments, within, bounds, sums, of_sums, n_states, begins, has_slots, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def sum_entry_pieces(at, segments, within, bounds, sums, of_sums, width, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum as `sum_entries`, by piece of the stream in which matches end; see `row_of_piece`.
 
-    ``bounds`` are around what is to be added.
+    ``bounds`` are around what is to be added. There is one query.
     """
     return _sum_ends(
-        at, segments, within, True, bounds, sums, of_sums, n_states, begins, has_slots, queue,
-        scratch, fields, rows, program,
+        at, segments, within, True, bounds, sums, of_sums, width, queue, scratch, fields, rows,
+        program,
     )  # fmt: skip
 
 
 @njit(_nrt=False)
-def sum_entry_windows(at, segments, starts, ends, sums, of_sums, n_states, begins, has_slots, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+def _keep_found(at, place, window, sums, of_sums, n_queries, n_words):  # type: ignore[no-untyped-def]
+    """Note of which queries there are matches in a window, whose sums stand behind those found."""
+    n = at[N_FOUND]
+    for query in range(n_queries):
+        row = at[N_FOUND] + query
+        if is_none(sums, row, 0, n_words):
+            continue
+        for w in range(sums.shape[1]):
+            sums[n, w] = sums[row, w]
+        of_sums[0, n], of_sums[1, n], of_sums[2, n] = place, window, query
+        n += 1
+    at[N_FOUND] = n
+
+
+@njit(_nrt=False)
+def sum_entry_windows(at, segments, starts, ends, sums, of_sums, width, queue, scratch, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
     """Sum in each of some windows, of which neither ``starts`` nor ``ends`` descend.
 
     As `sum_entries`, of all rows of a segment, but that rows leave before a window is looked at.
-    ``of_sums`` has partition and window of each.
+    ``of_sums`` has partition, window and query of each.
     """
     queue, fields, rows, program = Queue(*queue), Fields(*fields), Rows(*rows), Program(*program)
+    n_queries = len(queue.own)
     for number in range(at[AT_SEGMENT], len(segments)):
         place, first, _, end = segments[number]
         row, window = at[AT_ROW], at[AT_WINDOW]
@@ -434,33 +392,30 @@ def sum_entry_windows(at, segments, starts, ends, sums, of_sums, n_states, begin
                 row += 1
             at[AT_ROW], at[AT_WINDOW] = row, window
             at[MIDDLE], at[N_FRONT], at[OLDEST], at[IS_LATE] = first, 0, -1, 1
-            _set_identity(queue.back, n_states, fields)
+            _set_identity(queue.back, queue.ones_behind, fields)
         while window < ends.size:
             while row < end and rows.times[row] < ends[window]:
-                if _see_row(
-                    at, row, n_states, begins, has_slots, queue, scratch, fields, rows, program
-                ):
+                if _see_row(at, row, queue, scratch, fields, rows, program):
                     return STATUS_WIDE
                 row += 1
             start = starts[window]
             if _leave(at, start, queue, rows):
-                status = _turn(at, row, start, True, n_states, begins, queue, fields, rows, program)
+                status = _turn(at, row, start, width, queue, scratch, fields, rows, program)
                 if status != STATUS_DONE:
                     return status
             n_front, n = at[N_FRONT], at[N_FOUND]
             if n_front or at[OLDEST] >= 0:
-                if n == len(sums):
+                if n + n_queries > len(sums):
                     return STATUS_FOUND
-                set_none(sums, n)
-                status = _add_matches(sums, n, n_front, n_states, queue, fields)
-                if status != STATUS_DONE:
-                    return status
+                for query in range(n_queries):
+                    set_none(sums, n + query)
+                if not _add_matches(sums, n, n_front, width, queue, fields):
+                    return STATUS_WIDE
                 if n_front:
-                    cell = (n_front - 1) * n_states
-                    merge_at_once(sums, n, queue.front, cell, fields)
-                if not is_none(sums, n, 0, fields.words[0]):
-                    of_sums[0, n], of_sums[1, n] = place, window
-                    at[N_FOUND] += 1
+                    for query in range(n_queries):
+                        cell = (n_front - 1) * width + queue.own[query, 0]
+                        merge_at_once(sums, n + query, queue.front, cell, fields)
+                _keep_found(at, place, window, sums, of_sums, n_queries, fields.words[0])
                 window += 1
             elif row < end:
                 window = right(ends, window, ends.size, rows.times[row])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from replay.patterns.summing.entries import EntryTrendOperator
 from replay.patterns.summing.event_starts import EventStartOperator
 from replay.patterns.summing.operator import Totals
 from replay.patterns.summing.within import See, WithinTrendOperator, segments_of
+from replay.patterns.trends.machine import Sums
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -34,17 +36,19 @@ _SUM_MAX = 1 << 62
 
 
 class WindowOperator(WithinTrendOperator):
-    """Sums over the matches of each window of one query.
+    """Sums over the matches of each window of one query, or of several.
 
     The state is the rows of the windows to come. A window that is longer than WITHIN is a plain
     one no longer than it, in which every match is within the time, and the other matches within
     the time, of which there is a sum for each piece of the stream.
     """
 
-    def __init__(self, program: MatchProgram) -> None:
+    def __init__(self, program: MatchProgram, sums: Sequence[Sums] = ()) -> None:
+        """Sum over what a program says, which may be that of several queries of some ``sums``."""
         self._found = self._plain = self._pieces = np.zeros((0, 0), np.uint64)
-        self._of_found = np.zeros((2, _FOUND_MIN), np.int64)
+        self._of_found = np.zeros((3, _FOUND_MIN), np.int64)
         super().__init__(program)
+        self._of_queries = tuple(sums) or (self._sums,)
         self._have_found()
 
     def _have_found(self) -> None:
@@ -67,8 +71,8 @@ class WindowOperator(WithinTrendOperator):
 
     def sum(
         self, prepared: Prepared, times: IntArray, windows: IntArray, oldest: int
-    ) -> tuple[IntArray, Totals]:
-        """Take the next rows; return the sums of windows that are over, and the number of each.
+    ) -> list[tuple[IntArray, Totals]]:
+        """Take the next rows; by query, return sums of windows that are over and their numbers.
 
         ``windows`` has start and end of each, of which neither descends. No window to come has
         rows from before ``oldest``.
@@ -77,25 +81,30 @@ class WindowOperator(WithinTrendOperator):
         self._n_rows += len(rows)
         self._take(replace(rows, times=times))
         kept = Rows.concat(self._waiting) if self._waiting else None
-        numbers, totals = np.empty(0, np.int64), Totals.joined([])
+        found = [(np.empty(0, np.int64), Totals.joined([])) for _ in self._of_queries]
         if kept is not None and len(windows):
-            numbers, totals = self._sum_windows(kept, windows)
+            found = self._sum_windows(kept, windows)
             kept = kept.take(slice(int(np.searchsorted(kept.times, oldest)), None))
         self._waiting = self._forget_unused([] if kept is None or not len(kept) else [kept])
-        return numbers, totals
+        return found
 
-    def _sum_windows(self, rows: Rows, windows: IntArray) -> tuple[IntArray, Totals]:
+    def _sum_windows(self, rows: Rows, windows: IntArray) -> list[tuple[IntArray, Totals]]:
         assert rows.group is not None
         rows, segments = segments_of(rows, rows.group, -1)
         starts, ends = np.ascontiguousarray(windows[:, 0]), np.ascontiguousarray(windows[:, 1])
         see = self._see_windows if self._within is None else self._see_within
         n = see(rows, segments, starts, ends)
-        group, window = self._of_found[:, :n]
+        group, window, query = self._of_found[:, :n]
         order = np.argsort(window, kind="stable")
         keys = list(self._partitions.to_snapshot()[0]) if self._program.partition_by else [()]
-        is_one = len(keys) == 1
-        found = keys * n if is_one else [keys[place] for place in group[order].tolist()]
-        return window[order], self._to_totals(found, self._found[order])
+        found = []
+        for number, sums in enumerate(self._of_queries):
+            own = order[query[order] == number] if len(self._of_queries) > 1 else order
+            of_own = keys * len(own)
+            if len(keys) > 1:
+                of_own = [keys[place] for place in group[own].tolist()]
+            found.append((window[own], self._to_totals(of_own, self._found[own], sums)))
+        return found
 
     def _see_within(self, rows: Rows, segments: IntArray, starts: IntArray, ends: IntArray) -> int:
         """Find the sums of windows, of matches within the time; return how many there are."""
@@ -175,6 +184,7 @@ class EntryWindowOperator(WindowOperator, EntryTrendOperator):
     """
 
     _numbered = (*EntryTrendOperator._numbered, *_OF_WINDOWS)
+    with_matches = True
 
     def _split(
         self, starts: IntArray, ends: IntArray, span: IntArray

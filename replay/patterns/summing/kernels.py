@@ -311,8 +311,8 @@ def _count(code, base, total, cells, slots, totals, n_words, program):  # type: 
 
 
 @njit(_nrt=False, forceinline=True)
-def _sum(code, base, row, total, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Do what `see` does."""
+def _sum(code, base, row, total, is_before, cells, slots, totals, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Do what `see` does; ``is_before``: the row is mapped before those of the runs."""
     top = fields.words[0] - 1
     is_full = False
     for k in range(program.begins[code], program.ends[code]):
@@ -328,7 +328,7 @@ def _sum(code, base, row, total, cells, slots, totals, fields, rows, program):  
         elif op == _OP_ADD:
             merge(slots, a, cells, base + b, fields)
         elif op == _OP_MAP:
-            map_row(slots, a, b, row, False, fields, rows)
+            map_row(slots, a, b, row, is_before, fields, rows)
         elif op == _OP_PUT:
             merge(cells, base + b, slots, a, fields)
             is_full = is_full or cells[base + b, top] >= HIGH
@@ -358,7 +358,15 @@ def see(code, base, row, total, cells, slots, totals, fields, rows, program):  #
     """
     if fields.kind.size == 1:
         return _count(code, base, total, cells, slots, totals, fields.words[0], program)
-    return _sum(code, base, row, total, cells, slots, totals, fields, rows, program)
+    return _sum(code, base, row, total, False, cells, slots, totals, fields, rows, program)
+
+
+@njit(_nrt=False, forceinline=True)
+def change(code, row, is_before, cells, slots, fields, rows, program):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Do what `see` does in cells that are not of lanes, by steps of which none ends in totals."""
+    if fields.kind.size == 1:
+        return _count(code, 0, 0, cells, slots, cells, fields.words[0], program)
+    return _sum(code, 0, row, 0, is_before, cells, slots, cells, fields, rows, program)
 
 
 @njit(_nrt=False)

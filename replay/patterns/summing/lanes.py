@@ -18,6 +18,11 @@ PANES_MAX = 8
 each of them, where it changes one product, which is three steps or more, however many they are."""
 
 
+FACTOR_STATES_MAX = 256
+"""States of an automaton up to which rows are multiplied: there are up to half their square of
+factors, which are found one by one."""
+
+
 class Lanes(StrEnum):
     """What the cells of a state are told apart by, besides what their grain says."""
 
@@ -26,7 +31,7 @@ class Lanes(StrEnum):
     STARTS = "starts"
     """The first row of each run, within a window from there."""
     ENTRIES = "entries"
-    """The state in which a run came into a row: windows are products of rows."""
+    """The state in which a run came into some rows: windows are products of rows."""
     PANES = "panes"
     """The last start of a window before the first row of each run."""
     ROWS = "rows"
@@ -46,9 +51,11 @@ def lanes_of(
     ``program`` is what it was compiled to, without its window function. ``goes_out_early``:
     sums of windows go out once they are over, and a state may be asked for between them.
     """
-    sums = program.sums
+    sums, code = program.sums, program.strategy
     assert sums is not None
+    assert code is not None
     is_joined = sums.grain is None and all(field.rule is not Rule.SINCE for field in sums.fields)
+    is_joined = is_joined and code.n_states <= FACTOR_STATES_MAX
     if query.windows is not None:
         waits = program.rows_before or program.rows_after or program.needs_all_rows
         if waits or query.order_by:

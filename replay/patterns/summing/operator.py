@@ -147,6 +147,10 @@ def _joined(parts: Sequence[Numbers]) -> Numbers:
     return [number for part in parts for number in listed(part)]
 
 
+class TooManyCodesError(Exception):
+    """Rows satisfy more sets of conditions than are worth steps of their own."""
+
+
 class TrendOperator(RowIntake):
     """Sums over every match of one query over stretches of a stream.
 
@@ -160,6 +164,9 @@ class TrendOperator(RowIntake):
         *("_next_seq", "_n_rows", "_n_faults"),
         *("_n_words", "_shift", "_scale"),
     )
+
+    codes_max: int | None = None
+    """Sets of conditions of rows, of more of which a `TooManyCodesError` is raised."""
 
     _numbered: tuple[str, ...] = ("_cells", "_totals")
     """The attributes that hold cells."""
@@ -292,16 +299,16 @@ class TrendOperator(RowIntake):
             is_new = is_new or known not in self._codes
             numbers.append(self._codes.setdefault(known, len(self._codes)))
         if is_new:
+            if self.codes_max is not None and len(self._codes) > self.codes_max:
+                raise TooManyCodesError
             self._program_of_codes = tuple(self._to_program())
         return np.array(numbers, np.int64)[places]
 
     def _to_program(self) -> kernels.Program:
         every: list[list[tuple[int, int, int, int]]] = []
         for key in self._codes:
-            for steps in self._steps_of(key // 2, 0 if key % 2 else 1):
-                fewer = at_once(steps, self._sums.fields)
-                is_one = self._code.n_queries == 1  # whose steps are few
-                every.append([(*step, 1) for step in fewer] if is_one else in_ranges(fewer))
+            of_ways = self._steps_of(key // 2, 0 if key % 2 else 1)
+            every += [in_ranges(at_once(steps, self._sums.fields)) for steps in of_ways]
         ends = np.cumsum([len(steps) for steps in every], dtype=np.int64)
         flat = [step for steps in every for step in steps]
         self._n_slots = 1 + max((a for op, a, _, _ in flat if op is Op.NONE), default=0)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -376,46 +377,85 @@ Steps = list[tuple[int, int, int]]
 _OF_SLOTS = {Op.NONE, Op.BEGIN, Op.ADD, Op.MAP, Op.FINISH, Op.PUT}
 
 
-def steps_of(code: StrategyCode, word: int, begin: int | None, *, goes_on: bool = True) -> Steps:
-    """Return what a row that satisfies the symbols of ``word`` does to the cells of a lane.
+class Change(NamedTuple):
+    """Runs that a row brings to cells, all changes of a row being of what was there before it."""
+
+    symbol: int | None
+    """What they map the row to; None: it stays unmapped."""
+    sources: tuple[int, ...]
+    """The states, or cells, that they come from."""
+    targets: tuple[int, ...]
+    """The states, or cells, to which they come."""
+    queries: tuple[int, ...] = ()
+    """Of which they are matches."""
+
+
+BEGIN = -1
+"""The empty mapping among the sources of a change."""
+
+Changes = tuple[list[Change], list[int]]
+"""What a row changes, and the states, or cells, that runs have left by then."""
+
+
+def changes_of(
+    code: StrategyCode, word: int, begin: int | None, *, goes_on: bool = True
+) -> Changes:
+    """Return what a row that satisfies the symbols of ``word`` changes in the states of a lane.
 
     ``begin`` is the state of the empty mapping there, which begins runs; None: none begin.
     ``goes_on``: whether there are runs that go on.
     """
     sources: dict[tuple[int, int], list[int]] = {}
-    kept: dict[int, int] = {}
     n_symbols = code.step.shape[1]
     symbols = [symbol for symbol in range(n_symbols) if word >> symbol & 1]
     targets = code.step[:, symbols].tolist()
-    goes: list[bool] = np.any(code.step >= 0, axis=1).tolist()
+    goes = goes_on_from(code)
     begins = [] if begin is None else [begin]
     going = [state for state in range(2, code.n_states) if goes[state]] if goes_on else []
     for state in (*begins, *going):
         for symbol, target in zip(symbols, targets[state], strict=True):
             if target >= 0:
-                sources.setdefault((target, symbol), []).append(state)
-    for state in going:
-        kept[state] = _state_kept(code, state, word)
+                source = BEGIN if state < 2 else state
+                sources.setdefault((target, symbol), []).append(source)
+    kept = {state: _state_kept(code, state, word) for state in going}
+    moved = [state for state in going if kept[state] != state]
+    changes = [
+        Change(symbol, tuple(states), (target,) if goes[target] else (), code.answers[target])
+        for (target, symbol), states in sources.items()
+    ]
+    for target in sorted({kept[state] for state in moved if kept[state] >= 0}):
+        if goes[target]:
+            states = tuple(state for state in moved if kept[state] == target)
+            changes.append(Change(None, states, (target,)))
+    return changes, moved
+
+
+def goes_on_from(code: StrategyCode) -> list[bool]:
+    """Return of each state whether runs go on from there."""
+    goes: list[bool] = np.any(code.step >= 0, axis=1).tolist()
+    return goes
+
+
+def steps_of(code: StrategyCode, word: int, begin: int | None, *, goes_on: bool = True) -> Steps:
+    """Return the steps that a row takes; see `changes_of`."""
+    return to_steps(*changes_of(code, word, begin, goes_on=goes_on))
+
+
+def to_steps(changes: Iterable[Change], left: Iterable[int]) -> Steps:
+    """Return the steps that make changes, and let no run be in what is ``left``."""
     steps: Steps = []
     put: Steps = []
-    for slot, ((target, symbol), states) in enumerate(sources.items()):
+    for slot, change in enumerate(changes):
         steps.append((Op.NONE, slot, 0))
-        for state in states:
-            steps.append((Op.BEGIN, slot, 0) if state < 2 else (Op.ADD, slot, state))
-        steps.append((Op.MAP, slot, symbol))
-        steps += [(Op.FINISH, slot, query) for query in code.answers[target]]
-        if goes[target]:
-            put.append((Op.PUT, slot, target))
-    moved = [state for state in going if kept[state] != state]
-    slot = len(sources)
-    for target in sorted({kept[state] for state in moved if kept[state] >= 0}):
-        if not goes[target]:
-            continue
-        steps.append((Op.NONE, slot, 0))
-        steps += [(Op.ADD, slot, state) for state in moved if kept[state] == target]
-        put.append((Op.PUT, slot, target))
-        slot += 1
-    return [*steps, *((Op.CLEAR, state, 0) for state in moved), *put]
+        steps += [
+            (Op.BEGIN, slot, 0) if source == BEGIN else (Op.ADD, slot, source)
+            for source in change.sources
+        ]
+        if change.symbol is not None:
+            steps.append((Op.MAP, slot, change.symbol))
+        steps += [(Op.FINISH, slot, query) for query in change.queries]
+        put += [(Op.PUT, slot, target) for target in change.targets]
+    return [*steps, *((Op.CLEAR, state, 0) for state in left), *put]
 
 
 def at_once(steps: Steps, fields: Iterable[Field]) -> Steps:

@@ -246,6 +246,20 @@ def test_every_grain_and_lanes_give_the_same(
         assert asked(select, within="WITHIN 60") == by_starts
 
 
+@pytest.mark.parametrize(("n", "lanes"), [(200, "entries"), (300, "starts")])
+def test_rows_of_few_states_alone_are_multiplied(n: int, lanes: str):
+    """A{n} over n + 2 rows: each match leaves two of them out."""
+    table = pa.table({"t": range(n + 2)})
+    sql = (
+        f"SELECT COUNT(*) AS n FROM s MATCH_RECOGNIZE (ORDER BY t PATTERN (A{{{n}}}) "
+        f"SEMANTICS SKIP TILL ANY WITHIN {n + 1} DEFINE A AS t >= 0)"
+    )
+    result = replay.query({"s": table}, sql)
+    assert result.table.to_pylist() == [{"n": (n + 2) * (n + 1) // 2}]
+    told = replay.explain({"s": table}, sql).to_dict()
+    assert told["aggregation"]["lanes"] == lanes
+
+
 @pytest.mark.parametrize("by", ["", ", x"])
 @pytest.mark.parametrize("within", ["", "WITHIN 1000"])
 def test_too_many_matches_to_be_told_are_an_error(
