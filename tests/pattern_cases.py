@@ -369,7 +369,7 @@ def _around(choose: Chooser, made: _Aggregates) -> str:
 
 
 def cases_together(seed: int) -> tuple[SmallStream, list[str]]:
-    """Return a stream and queries to ask at once, of which most begin alike."""
+    """Return a stream and queries to ask at once, of which most have much in common."""
     choose = Chooser(seed)
     stream = _stream(choose, planned=False)
     names = Names((), None, stream.has_timestamps)
@@ -398,7 +398,10 @@ def cases_together(seed: int) -> tuple[SmallStream, list[str]]:
         gap = ["!X"] if choose.chance(0.1) and "CONTIG" not in clauses.semantics else []
         last = "B" if "B." in counted else choose.pick("BBCD")
         rest = [*gap, *own, *([] if is_short else choose.some("BC", 0, 1)), last]
-        clauses.pattern = " ".join(["A", *begin[: choose.between(0, 1 if is_short else 2)], *rest])
+        first = "A" if "A." in counted else choose.pick("AAD")
+        clauses.pattern = " ".join(
+            [first, *begin[: choose.between(0, 1 if is_short else 2)], *rest]
+        )
         clauses.defines = tuple(
             f"{symbol} AS {choose.pick(conditions[symbol][: choose.pick((1, 1, 1, 2))])}"
             for symbol in (*symbols_in(clauses.pattern), *("X" if gap else ""))

@@ -3,6 +3,8 @@
 A mapping of rows to symbols is in one state of the automaton that all patterns are compiled to,
 whichever of them it may become a match of: what patterns begin with alike is counted once, as in
 A-Seq's prefix tree (SIGMOD 2014, section 4.1), and each row is read, tested and looked up once.
+Where windows are products of rows, so is what patterns have in common elsewhere: see
+`replay.patterns.trends.factors`.
 """
 
 from __future__ import annotations
@@ -33,14 +35,15 @@ from replay.language.bound import (
     Symbol,
     attributes,
 )
-from replay.patterns.automaton import compile_strategy
+from replay.patterns.automaton import StrategyCode, compile_strategy
 from replay.patterns.config import SYMBOLS_MAX
 from replay.patterns.local import Replay
 from replay.patterns.predicates import plan_masks, text_equalled, to_bounds
 from replay.patterns.program import MatchProgram
-from replay.patterns.summing.kernels import Program
-from replay.patterns.summing.lanes import Lanes, lanes_of
-from replay.patterns.summing.operator import Totals, TrendOperator
+from replay.patterns.summing.choice import new_summing
+from replay.patterns.summing.lanes import FACTOR_STATES_MAX, Lanes, lanes_of
+from replay.patterns.summing.operator import TooManyCodesError, Totals
+from replay.patterns.trends.factors import Factors
 from replay.patterns.trends.fewer_states import with_fewer_states
 from replay.patterns.trends.machine import Sums
 
@@ -71,7 +74,9 @@ def kind_of(program: MatchProgram) -> Hashable:
     if sums is None or sums.grain is not None or code is None or code.semantics not in SEMANTICS:
         return None
     query = program.query
-    if query.windows is not None or query.within is not None:
+    if query.windows is not None:
+        return None
+    if program.within is not None and lanes_of(query, program) is not Lanes.ENTRIES:
         return None
     places = _places_of(program)
     fields = tuple(
@@ -81,7 +86,7 @@ def kind_of(program: MatchProgram) -> Hashable:
     margins = program.rows_before, program.rows_after, program.needs_all_rows, program.beside
     return (
         code.semantics, query.partition_by, query.time, query.order_by, margins,
-        program.partition_edges, sums.values, sums.operands, fields, sums.first_seq,
+        program.partition_edges, sums.values, sums.operands, fields, sums.first_seq, program.within,
     )  # fmt: skip
 
 
@@ -94,10 +99,10 @@ def _places_of(program: MatchProgram) -> list[Place]:
     return places
 
 
-def joined(programs: Sequence[MatchProgram]) -> MatchProgram | None:
+def joined(programs: Sequence[MatchProgram], lanes: Lanes) -> MatchProgram | None:
     """Return a program that sums over the matches of all, of one kind; None: it would be larger.
 
-    Query k of its automaton is that of program k.
+    Query k of its automaton is that of program k. All tell runs apart by the same ``lanes``.
     """
     numbers: dict[Place, int] = {}
     of_each = [
@@ -119,7 +124,7 @@ def joined(programs: Sequence[MatchProgram]) -> MatchProgram | None:
     assert first.sums is not None
     code, sums = with_fewer_states(code, _renumbered_sums(first.sums, of_each[0]))
     codes = [program.strategy for program in programs]
-    if code.n_states > sum(one.n_states for one in codes if one is not None):
+    if _n_cells(code, lanes) > sum(_n_cells(one, lanes) for one in codes if one is not None):
         return None
     conjuncts = [
         (number, condition)
@@ -134,6 +139,15 @@ def joined(programs: Sequence[MatchProgram]) -> MatchProgram | None:
         strategy=code,
         sums=sums,
     )
+
+
+def _n_cells(code: StrategyCode, lanes: Lanes) -> int:
+    """Return how many cells a row may change of a partition."""
+    if lanes is not Lanes.ENTRIES:
+        return code.n_states
+    if code.n_states > FACTOR_STATES_MAX:
+        return FACTOR_STATES_MAX**2
+    return len(Factors(code, with_matches=False).behind)
 
 
 def _renumbered_sums(sums: Sums, numbers: Sequence[int]) -> Sums:
@@ -166,12 +180,13 @@ def kind_in_windows(query: BoundPatternQuery, program: MatchProgram) -> Hashable
     and no condition may have a fault, which would be of one of them alone.
     """
     conditions = chain.from_iterable(program.conditions)
-    if lanes_of(query, program) is not Lanes.PANES:
+    lanes = lanes_of(query, program)
+    if lanes not in (Lanes.PANES, Lanes.ENTRIES) or program.within is not None:
         return None
     if None in map(_attribute_of, conditions):
         return None
     kind = kind_of(program)
-    return None if kind is None else (query.windows, program.columns, kind)
+    return None if kind is None else (lanes, query.windows, program.columns, kind)
 
 
 def _attribute_of(condition: Expression) -> Attribute | None:
@@ -182,25 +197,12 @@ def _attribute_of(condition: Expression) -> Attribute | None:
     return next(iter(attributes(condition))) if text_equalled(condition) is not None else None
 
 
-def _joined_in_windows(programs: Sequence[MatchProgram]) -> MatchProgram | None:
+def _joined_in_windows(programs: Sequence[MatchProgram], lanes: Lanes) -> MatchProgram | None:
     """Do what `joined` does, unless rows could satisfy too many sets of conditions."""
     conditions = {one for program in programs for own in program.conditions for one in own}
     # Comparisons with k constants tell so many values apart at most, and NULL.
     words = math.prod(2 * k + 2 for k in Counter(map(_attribute_of, conditions)).values())
-    return joined(programs) if words <= WORDS_MAX else None
-
-
-class _TooManyWordsError(Exception):
-    """Rows satisfy more sets of conditions than `WORDS_MAX`."""
-
-
-class _Operator(TrendOperator):
-    """Gives up before it makes the steps of more words than are worth it."""
-
-    def _to_program(self) -> Program:
-        if len(self._codes) > WORDS_MAX:
-            raise _TooManyWordsError
-        return super()._to_program()
+    return joined(programs, lanes) if words <= WORDS_MAX else None
 
 
 @dataclass(slots=True)
@@ -221,15 +223,17 @@ class _Group:
         query = self.joined.query
         events = source(sorted({*self.joined.columns, query.time, *query.order_by}))
         self.replay = ran = replay.of(events, self.joined)
-        operator = _Operator(self.joined, events.n_events)
+        operator = new_summing(self.joined, events.n_events)
+        operator.codes_max = WORDS_MAX
         try:
             for _ in ran.pushed_into(operator):
                 if operator.n_faults:
                     return ran
-        except (_TooManyWordsError, QueryError):
+            found = [operator.totals(k, one.sums) for k, one in enumerate(self.programs)]
+        except (TooManyCodesError, QueryError):
             return ran
         replay.seconds_read = ran.seconds_read
-        self.found = [operator.totals(k, one.sums) for k, one in enumerate(self.programs)]
+        self.found = found
         return ran
 
 
@@ -252,6 +256,7 @@ class _Entry:
     """A query that is asked beside others."""
 
     program: MatchProgram
+    lanes: Lanes
     waiting: dict[int, _Entry]
     """Those of its kind by their programs, itself among them, until the first of them is asked."""
     group: _Group | InWindows | None = None
@@ -277,7 +282,8 @@ class Together:
 
         What is returned is to be called once all have been noted.
         """
-        return partial(_totals, self._enter(of, kind_of(program), program))
+        lanes = Lanes.ONE if program.within is None else Lanes.ENTRIES
+        return partial(_totals, self._enter(of, kind_of(program), program, lanes))
 
     def enter_windows(
         self, of: Hashable, query: BoundPatternQuery, program: MatchProgram
@@ -286,11 +292,12 @@ class Together:
 
         Returns what gives those it is summed over with, and its number among them.
         """
-        return partial(_windows, self._enter(of, kind_in_windows(query, program), program))
+        kind, lanes = kind_in_windows(query, program), lanes_of(query, program)
+        return partial(_windows, self._enter(of, kind, program, lanes))
 
-    def _enter(self, of: Hashable, kind: Hashable, program: MatchProgram) -> _Entry:
+    def _enter(self, of: Hashable, kind: Hashable, program: MatchProgram, lanes: Lanes) -> _Entry:
         waiting = {} if kind is None else self._waiting.setdefault((of, kind), {})
-        return waiting.setdefault(id(program), _Entry(program, waiting))
+        return waiting.setdefault(id(program), _Entry(program, lanes, waiting))
 
 
 def _totals(entry: _Entry, source: Source, replay: Replay) -> Totals | None:
@@ -320,7 +327,7 @@ def _join(entries: list[_Entry], group: _Group | InWindows) -> None:
 
 
 def _in_groups(
-    entries: list[_Entry], join: Callable[[list[MatchProgram]], MatchProgram | None]
+    entries: list[_Entry], join: Callable[[list[MatchProgram], Lanes], MatchProgram | None]
 ) -> Iterator[tuple[list[_Entry], MatchProgram]]:
     """Yield groups of queries of one kind, each with one program that is not larger than they."""
     left = [entries]
@@ -328,7 +335,7 @@ def _in_groups(
         some = left.pop()
         if len(some) < 2:
             continue
-        program = join([entry.program for entry in some])
+        program = join([entry.program for entry in some], some[0].lanes)
         if program is None:
             left += [some[: len(some) // 2], some[len(some) // 2 :]]
         else:

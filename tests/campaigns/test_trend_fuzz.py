@@ -179,8 +179,8 @@ class Tally:
     def _check_together(self, queries: Sequence[Asked], source: Any, plan: str) -> None:
         joined = together.joined
 
-        def noted(programs: Sequence[Any]) -> Any:
-            program = joined(programs)
+        def noted(programs: Sequence[Any], lanes: Any) -> Any:
+            program = joined(programs, lanes)
             self.counts["summed with others"] += 0 if program is None else len(programs)
             return program
 

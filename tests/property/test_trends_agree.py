@@ -162,8 +162,8 @@ def test_queries_asked_at_once_are_answered_as_each_alone(
             reject()
     joined: list[int] = []
 
-    def noted(programs: Sequence[MatchProgram]) -> MatchProgram | None:
-        program = plainly_joined(programs)
+    def noted(programs: Sequence[MatchProgram], lanes: Lanes) -> MatchProgram | None:
+        program = plainly_joined(programs, lanes)
         joined.append(0 if program is None else len(programs))
         return program
 

@@ -12,6 +12,7 @@ from replay.language import bind, parse_query
 from replay.language.bound import BoundPatternQuery
 from replay.patterns import together
 from replay.patterns.program import MatchProgram, compile_program
+from replay.patterns.summing.lanes import Lanes
 from replay.patterns.together import joined, kind_of
 
 TABLE = pa.table({"t": list(range(9)), "k": list("VBVBCCDBV"), "x": [0, 1, 2, 0, 3, 1, 2, 5, 1]})
@@ -42,7 +43,7 @@ def test_sequences_that_begin_alike_are_a_tree_as_in_a_seq() -> None:
     """Fig. 9 has nine nodes for Q1 to Q4; Q5 begins otherwise, and is one more branch."""
     n_begins = 2
     for n_queries, n_nodes in ((4, 9), (5, 9 + 4)):
-        program = joined([of_kinds(pattern) for pattern in A_SEQ[:n_queries]])
+        program = joined([of_kinds(pattern) for pattern in A_SEQ[:n_queries]], Lanes.ONE)
         assert program is not None
         assert program.strategy is not None
         assert program.strategy.n_states == n_begins + n_nodes
@@ -53,7 +54,7 @@ def test_sequences_that_begin_alike_are_a_tree_as_in_a_seq() -> None:
 def test_a_symbol_is_told_by_its_condition_not_by_its_name() -> None:
     one = program_of(text_of("A B", A="k = 'V'", B="k = 'B'"))
     other = program_of(text_of("B A C", B="k = 'V'", A="k = 'B'", C="x > 2"))
-    program = joined([one, other])
+    program = joined([one, other], Lanes.ONE)
     assert program is not None
     assert program.strategy is not None
     assert program.strategy.n_states == 2 + 3
@@ -68,13 +69,14 @@ def test_only_queries_that_sum_the_same_over_the_same_runs_are_of_one_kind() -> 
         text_of("A B", "SUM(A.x)", A="k = 'V'", B="k = 'B'"),
         plain.replace("ORDER BY", "PARTITION BY k ORDER BY"),
         plain.replace("SKIP TILL ANY", "CONTIGUOUS"),
+        text_of("A B", "COUNT(*)", "WITHIN 3", A="k = 'V'", B="k = 'B'"),
+        text_of("A B", "COUNT(*)", "WITHIN 4", A="k = 'V'", B="k = 'B'"),
     )
     kinds = [kind_of(program_of(text)) for text in (plain, *others)]
     assert None not in kinds
     assert len(set(kinds)) == len(kinds)
     for text in (
         plain.replace("SKIP TILL ANY", "SKIP TILL NEXT"),  # a row moves runs of one query alone
-        text_of("A B", "SUM(A.x)", "WITHIN 3", A="k = 'V'", B="k = 'B'"),  # products of rows
         text_of("A B", A="k = 'V'", B="x > LAST(x, 1)"),  # cells of rows
     ):
         assert kind_of(program_of(text)) is None
@@ -148,6 +150,35 @@ def test_windows_are_summed_once_for_all(prepared: list[int]) -> None:
         [{"w": -2, "n": 1}, {"w": 0, "n": 4}, {"w": 2, "n": 1}],
     ]
     assert set(prepared) == {3}
+
+
+SLIDING = tuple(
+    sql.replace("HOP(TABLE s, DESCRIPTOR(t), 2, 4)", "SLIDING(TABLE s, DESCRIPTOR(t), 4)")
+    for sql in IN_WINDOWS
+)
+"""Windows of four rows that end with each of V, VB, VBV, VBVB, BVBC, VBCC, BCCD, CCDB, CDBV."""
+
+
+def test_windows_of_products_of_rows_are_summed_once_for_all(prepared: list[int]) -> None:
+    results = replay.query_many({"s": TABLE}, SLIDING)
+    counts = [dict(zip(*result.table.to_pydict().values(), strict=True)) for result in results]
+    assert counts == [
+        {-2: 1, -1: 1, 0: 3, 1: 1, 2: 1},
+        {1: 1, 2: 2},
+        {-2: 1, -1: 1, 0: 4, 1: 1, 2: 1},
+    ]
+    assert set(prepared) == {3}
+
+
+@pytest.mark.parametrize("words_max", [512, 2])
+def test_queries_within_a_time_are_summed_once_for_all(
+    prepared: list[int], monkeypatch: pytest.MonkeyPatch, words_max: int
+) -> None:
+    """A row is followed by those within three of it: V0 by B1 and B3, V2 by B3, C4 and C5."""
+    monkeypatch.setattr(together, "WORDS_MAX", words_max)
+    within = [sql.replace("SKIP TILL ANY", "SKIP TILL ANY WITHIN 3") for sql in SQLS]
+    assert asked(within) == [3, 2, 4]
+    assert prepared == ([3] if words_max == 512 else [3, 2, 3, 2])
 
 
 def test_windows_with_many_sets_of_conditions_are_summed_alone(
