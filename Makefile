@@ -83,6 +83,7 @@ bench: prerequisites .venv/.installed-dev ## measure, small sizes (BENCH_ARGS="-
 	@$(BIN)/python -m benchmarks.relevant_rows
 	@$(BIN)/python -m benchmarks.situations --seconds 300 --switching 100000
 	@$(BIN)/python -m benchmarks.trends $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.trend_figures --scale 0.5
 	@$(BIN)/python -m benchmarks.small_append $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.flushing $(BENCH_ARGS)
 	@$(BIN)/python -m benchmarks.text_append $(BENCH_ARGS)

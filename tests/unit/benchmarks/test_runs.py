@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import feather
 
 from benchmarks import (
     calibrate_twice,
@@ -15,6 +17,7 @@ from benchmarks import (
     ordinary_sql,
     plans,
     question_sets,
+    trend_figures,
     trends,
     windows,
 )
@@ -169,6 +172,44 @@ def test_aggregates_over_matches_compare_all_ways(tmp_path: Path, data: Path) ->
     trends.main([*asked, *places[:2], "--only", "varpulis,trees,kleene,latency"])
     goals = json.loads((tmp_path / "trends.json").read_text())["goals"]
     assert [goal.split(":")[0] for goal in goals] == ["T4", "T7", "T9", "T11"]
+
+
+def test_figures_of_aggregates_over_matches_are_ratios(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(trend_figures, "run_child", lambda *_, given: len(given))
+    trend_figures.main(["--scale", "0.03", "--rounds", "1", "--out", str(tmp_path)])
+    figures = json.loads((tmp_path / "trend_figures.json").read_text())["figures"]
+    assert list(figures) == list(trend_figures.FIGURES)
+    told = capsys.readouterr().out
+    assert all(f"{name}; paper: {found['paper']}" in told for name, found in figures.items())
+    for found in figures.values():
+        assert set(next(iter(found["rows"].values()))["over the first"].values()) == {1.0}
+    (three,) = figures["aseq-15"]["rows"].values()
+    assert set(three["over together"]) == {"apart", "made"}
+    (*_, longest) = figures["cogra-8"]["rows"].values()
+    assert set(longest["over summed"]) == {"made", "row by row", "by lengths"}
+    assert set(longest["MiB"]) == {"summed", "made"}
+    assert longest["log10 of matches"] > 0  # what was compared is not nothing
+
+
+def test_figures_of_ways_that_count_otherwise_are_none() -> None:
+    table = trends.letters(30, 3)
+    texts = {"all": trend_figures.count("A B C", trends.ABC, trends.hop(10, 30))}
+    texts["fewer"] = texts["all"].replace("SKIP TILL ANY", "SKIP TILL NEXT")
+    cases = {"abc": trend_figures.ways_of(table, texts)}
+    with pytest.raises(SystemExit, match="figure, abc: answers differ"):
+        trend_figures.compare("figure", cases, rounds=1)
+
+
+def test_memory_is_told_by_the_process_that_took_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feather.write_feather(trends.letters(30, 3), tmp_path / "events")
+    asked = trend_figures.count("A B C", trends.ABC, trends.hop(10, 30))
+    monkeypatch.setattr("sys.stdin", io.StringIO(asked))
+    trend_figures.main(["--peak", str(tmp_path / "events")])
+    assert json.loads(capsys.readouterr().out) >= 0
 
 
 def test_windows_compare_all_ways(tmp_path: Path) -> None:
