@@ -111,13 +111,24 @@ EVENT_RATES = {
 """COGRA's figures over events in a window: semantics, stream, trend, groups, and windows."""
 
 
+EXACT = "CAST(COUNT(*) AS VARCHAR)"
+"""The number of matches, however large it is."""
+
+
 def count(
-    pattern: str, define: str, windows: str, semantics: str = ANY, *, key: str = "", where: str = ""
+    pattern: str,
+    define: str,
+    windows: str,
+    semantics: str = ANY,
+    *,
+    key: str = "",
+    where: str = "",
+    number: str = EXACT,
 ) -> str:
-    """Return a query for the number of matches of each window and group, exact at any size."""
+    """Return a query for the number of matches of each window and group."""
     groups = f"window_end{key and ', '}{key}"
     return (
-        f"SELECT {groups}, CAST(COUNT(*) AS VARCHAR) AS n FROM TABLE({windows}) MATCH_RECOGNIZE ("
+        f"SELECT {groups}, {number} AS n FROM TABLE({windows}) MATCH_RECOGNIZE ("
         f"PARTITION BY window_start, {groups} ORDER BY t MEASURES FIRST(t) AS began "
         f"PATTERN ({pattern}) SEMANTICS {semantics} DEFINE {define}){where} "
         f"GROUP BY window_start, {groups}"
@@ -296,11 +307,15 @@ def chopped(place: int, n_queries: int, n_shared: int) -> list[int]:
 
 def shared(part: str, types: Callable[[int, int, int], list[int]], sized: Sized) -> Found:
     """A-Seq 16: more queries that share three types (a, d), or three that share more (b, c)."""
-    few, many = (letters(sized.events(n), N_SHARED_TYPES) for n in (20_000, 300_000))
-    history = partial(over, select="CAST(COUNT(*) AS VARCHAR) AS n")
-    windowed = partial(count, windows=sliding(sized.events(1_000)))
+    table, window = letters(sized.events(300_000), N_SHARED_TYPES), sized.events(1_000)
+    history = partial(over, select=f"{EXACT} AS n")
+    places = {
+        "SLIDING": partial(count, windows=sliding(window), number="COUNT(*)"),
+        "WITHIN": partial(history, within=f"WITHIN {window}"),
+        "all history": history,
+    }
     found: Found = {}
-    for where, table, asked in (("SLIDING", few, windowed), ("all history", many, history)):
+    for where, asked in places.items():
         cases = {}
         for varied in range(2, 7):
             n_queries, n_shared = (varied, 3) if part in "ad" else (3, varied)

@@ -85,6 +85,7 @@ class Factors:
         self._order = _in_order(code, self._goes)
         self._reached = _reached(code, self._goes)
         self._comes_to = self._to_comes_to()
+        self._stays = {state: _stays(code, state) for state in self._order}
         matches = {match for _, match in self._matches()}
         begun = [(EMPTY, state) for state in self._order]
         ends = [(EMPTY, match) for match in sorted(matches)]
@@ -214,7 +215,7 @@ class Factors:
     def _mark_behind(self, pair: Pair) -> Hashable:
         start, end = pair
         is_match = end >= self._code.n_states
-        return start == end, None if is_match else self._stays(end)
+        return start == end, None if is_match else self._stays[end]
 
     def _read_before(self, pair: Pair) -> Iterator[tuple[int, Pair]]:
         """Yield the pairs from which runs come to one by a row before all, and by which symbol."""
@@ -235,16 +236,7 @@ class Factors:
             for symbol, target in enumerate(code.step[start].tolist())
             if target >= 0 and end in map(self._match, code.answers[target])
         ]
-        return start == end, tuple(ends_by), self._stays(start)
-
-    def _stays(self, state: int) -> Hashable:
-        """Return what tells which rows leave the runs of a state where they are."""
-        code = self._code
-        places = np.flatnonzero(code.skip[state] == state).tolist()
-        ways: Collection[int] = ()
-        if code.semantics is Semantics.SKIP_TILL_NEXT:  # a row that such a run may map moves it
-            ways = np.flatnonzero(code.step[state] >= 0).tolist()
-        return tuple(places), tuple(ways)
+        return start == end, tuple(ends_by), self._stays[start]
 
 
 def _known(cells: Iterable[int | None]) -> list[int]:
@@ -277,6 +269,15 @@ def _ways(code: StrategyCode, goes: Sequence[bool], state: int) -> list[int]:
     """Return the states to which a row leads from one, of those that go on."""
     ways = {*code.step[state].tolist(), *code.skip[state].tolist()}
     return sorted(way for way in ways if way >= 0 and goes[way])
+
+
+def _stays(code: StrategyCode, state: int) -> Hashable:
+    """Return what tells which rows leave the runs of a state where they are."""
+    places = np.flatnonzero(code.skip[state] == state).tolist()
+    ways: Collection[int] = ()
+    if code.semantics is Semantics.SKIP_TILL_NEXT:  # a row that such a run may map moves it
+        ways = np.flatnonzero(code.step[state] >= 0).tolist()
+    return tuple(places), tuple(ways)
 
 
 def _in_order(code: StrategyCode, goes: Sequence[bool]) -> list[int]:
