@@ -60,7 +60,8 @@ def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = Non
 
     With PARTITION BY and with SKIP TILL every position is a basic block of its own, since
     neighbours in the match are not neighbours in the stream; that the match begins with its first
-    position and ends with its last stays true.
+    position and ends with its last stays true. So it is in windows, whose rows are put together
+    from all that is read: all rows between two that might be of one match have to be among them.
 
     Thesis Table 3.2, with four additions: what all branches of an alternation need stays needed,
     in order; a part repeated exactly n times has no gap behind it; long repetitions are cut to
@@ -88,7 +89,7 @@ def requirements(query: BoundPatternQuery, stream: StreamStatistics | None = Non
     part = _shorten(_rewrite(query.pattern, symbols, negation))
     skips = query.semantics in _SKIPPING
     is_partitioned = bool(query.partition_by)
-    scattered = skips or is_partitioned
+    scattered = skips or is_partitioned or query.windows is not None
     inner = (ANYTHING,) * (len(part.positions) - 1) if scattered else part.gaps[1:-1]
     gaps = (part.gaps[0], *inner) if part.positions else ()
     relevant, why_not_relevant = _relevant(query, part.rows_min)

@@ -518,3 +518,27 @@ def test_sliding_windows_are_read_where_a_match_is_in_one(within: str) -> None:
     for plan, result in found.items():
         assert result.table.to_pylist() == [{"window_end": t + 1, "n": 1} for t in range(51, 56)]
         assert result.actual.blocks_read == (40 if plan == "full" else 3), plan
+
+
+@pytest.mark.parametrize("plan", ["full", "tree", "all", "auto"])
+@pytest.mark.parametrize(
+    ("pattern", "define", "n"),
+    [
+        ("A B? A", "A AS a = 5, B AS a = 9", 1),  # of three rows at most: 0 and 1, not 1 and 42
+        ("A C", "A AS a IN (3, 5), C AS a IN (5, 7)", 2),  # 0 and 1, 42 and 43, not 1 and 42
+    ],
+)
+def test_rows_around_others_that_were_not_read_are_no_neighbours_in_a_window(
+    pattern: str, define: str, n: int, plan: str
+):
+    rows = pa.table({"t": range(60), "a": [5, 5, *[0] * 40, 5, 7, *[0] * 16]})
+    sql = (
+        "SELECT COUNT(*) AS n FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), 60)) MATCH_RECOGNIZE ("
+        f"PARTITION BY window_start ORDER BY t PATTERN ({pattern}) SEMANTICS CONTIGUOUS "
+        f"DEFINE {define})"
+    )
+    with memory_store() as store:
+        stream = store.create_stream("s", rows.schema, StreamSettings("t", 1))
+        index(stream, ("a",))
+        stream.append(rows, derived=RunWriter(("a",), "t"))
+        assert replay.query(store, sql, plan=plan).table.to_pylist() == [{"n": n}]
