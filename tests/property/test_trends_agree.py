@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from random import Random
 from unittest.mock import patch
 
 import numpy as np
@@ -15,6 +16,8 @@ from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
 
 import replay
+from chronicle import StreamSettings
+from indexing import RunWriter
 from replay.aggregates.exact import listed
 from replay.errors import LimitExceededError, NotSupportedError
 from replay.language import bind, parse_query
@@ -31,7 +34,7 @@ from replay.running import windowed_patterns
 from replay.running.summed_patterns import PatternSums
 from replay.running.windowed_patterns import WindowedSums, grouped_by_window
 from tests.helpers import fill_stream
-from tests.memory_stream import some_store
+from tests.memory_stream import index, memory_store, some_store
 from tests.oracles.answer import MATCH
 from tests.oracles.matcher import inner_rows, match_rows
 from tests.oracles.outer import groups_of, value_of
@@ -39,8 +42,9 @@ from tests.oracles.trends import read
 from tests.oracles.view import OutOfStepsError
 from tests.pattern_cases import PatternCase, aggregate_case, cases_together
 from tests.plan_cases import strategy_queries
-from tests.property.law import ROWS_MAX, SLOW, Rows, answer, assert_plans_agree, comparable
+from tests.property.law import FEW, ROWS_MAX, SLOW, Rows, answer, assert_plans_agree, comparable
 from tests.strategies import SEEDS, SmallStream, streams
+from tests.window_cases import seeds
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -147,6 +151,49 @@ def assert_entries_are_starts(
     assert (found.keys, found.first_seqs) == (expected.keys, expected.first_seqs)
     for number, values in expected.numbers.items():
         assert listed(found.numbers[number]) == listed(values)
+
+
+SPARSE = ("A B? A", "A C", "A B C", "A+ B", "A B*", "B? A C", "(A | B) C", "A{1,3} C")
+
+
+@given(seeds)
+@FEW
+def test_every_plan_finds_the_matches_in_windows_of_a_stream_of_which_little_fits(
+    random: Random,
+) -> None:
+    """Rows that no plan reads lie between others, far more often than in streams drawn at large."""
+    n, share = random.randint(20, 90), random.choice((0.05, 0.1, 0.2, 0.4))
+    times = np.cumsum([random.choice((0, 1, 1, 2, 5)) for _ in range(n)])
+    a = [random.choice((1, 2, 3, 4)) if random.random() < share else 0 for _ in range(n)]
+    rows = pa.table({"t": times, "a": a, "k": [random.randint(0, 2) for _ in range(n)]})
+    size = random.choice((5, 20, 60, 200))
+    windows = random.choice(
+        (f"TUMBLE(TABLE s, DESCRIPTOR(t), {size})", f"SLIDING(TABLE s, DESCRIPTOR(t), {size})")
+    )
+    by = f"window_start, window_end{random.choice(('', '', ', k'))}"
+    within = random.choice(("", "", f"WITHIN {random.randint(1, size)}"))
+    semantics = random.choice(("CONTIGUOUS", "CONTIGUOUS", "SKIP TILL NEXT"))
+    pattern = random.choice(SPARSE)
+    defines = {
+        "A": random.choice(("a = 1", "a IN (1, 2)", "a IN (1, 2, 3)")),
+        "B": random.choice(("a = 2", "a IN (2, 3)")),
+        "C": random.choice(("a = 3", "a IN (1, 3)", "a >= 2")),
+    }
+    define = ", ".join(f"{name} AS {of}" for name, of in defines.items() if name in pattern)
+    recognize = (
+        f"FROM TABLE({windows}) MATCH_RECOGNIZE (PARTITION BY {by} ORDER BY t MEASURES "
+        f"COUNT(*) AS m PATTERN ({pattern}) SEMANTICS {semantics} {within} DEFINE {define})"
+    )
+    counted = f"SELECT window_start, COUNT(*) AS n, MAX(m) AS m {recognize} GROUP BY window_start"
+    with memory_store() as store:
+        settings = StreamSettings("t", random.choice((1, 1, 2)))
+        stream = store.create_stream("s", rows.schema, settings)
+        indexed = random.choice(((), ("a",)))
+        index(stream, indexed)
+        stream.append(rows, derived=RunWriter(indexed, "t"))
+        for sql in (counted, f"SELECT * {recognize}"):
+            expected = answer(replay.query({"s": rows}, sql).table)
+            assert_plans_agree(store, sql, ("tree", "all", "auto"), expected=expected)
 
 
 @given(SEEDS.map(cases_together))
