@@ -41,7 +41,9 @@ class EntryTrendOperator(WithinTrendOperator):
     def __init__(self, program: MatchProgram, n_events: int | None = None) -> None:
         self._suffix, self._front = np.zeros((0, 0), np.uint64), np.zeros((0, 0), np.uint64)
         super().__init__(program, n_events)
-        self._factors = Factors(self._code, with_matches=self.with_matches)
+        self._factors = factors = Factors(self._code, with_matches=self.with_matches)
+        ones = factors.behind.ones, factors.before.ones
+        self._places = (*ones, factors.joins(), factors.own())
         self._begins: Bools = np.empty(0, np.bool_)
         self._have_products()
 
@@ -73,8 +75,7 @@ class EntryTrendOperator(WithinTrendOperator):
 
     def _multiply(self, step: Callable[..., int], rows: kernels.Rows) -> int:
         """Take a kernel to its end, giving it what it lacks; return how many sums it found."""
-        factors, width = self._factors, self._factors.before.n_begun
-        of_factors = factors.behind.ones, factors.before.ones, factors.joins(), factors.own()
+        width = self._factors.before.n_begun
         at = np.zeros(entry_kernels.AT_SIZE, np.int64)
         at[entry_kernels.AT_ROW] = -1
         # The queue outlives a status: what is at its front is there when numbers have more words.
@@ -83,7 +84,7 @@ class EntryTrendOperator(WithinTrendOperator):
             check_limits()
             stacks = self._cells, self._suffix, self._front, front_rows
             status = step(
-                at, width, (*stacks, self._begins, *of_factors), self._new_cells(self._n_slots),
+                at, width, (*stacks, self._begins, *self._places), self._new_cells(self._n_slots),
                 tuple(self._fields()), tuple(rows), self._program_of_codes,
             )  # fmt: skip
             if status == kernels.STATUS_DONE:

@@ -108,9 +108,9 @@ class Factors:
     # Where sums are found
 
     def joins(self) -> IntArray:
-        """Return where matches are found of runs that begin before some rows and end in them.
+        """Return where matches are found that begin in some rows and end in others behind them.
 
-        By query and state between: the query, the cell of the rows before, and that of the others.
+        By query and state between: the query, the cell in `before`, and that in `behind`.
         """
         found = [
             (query, self.before.of_pair[EMPTY, state], self.behind.of_pair[state, match])
@@ -121,9 +121,9 @@ class Factors:
         return np.array(found, np.int64).reshape(-1, 3)
 
     def own(self) -> IntArray:
-        """Return of each query the cells of matches that begin and end in the rows.
+        """Return of each query the cells of matches that begin and end in the same rows.
 
-        That of rows that others went before, and of rows that went behind others; -1: none.
+        That in `before`, -1 for none, and that in `behind`.
         """
         pairs = [(EMPTY, match) for _, match in self._matches()]
         found = [(self.before.of_pair.get(p, -1), self.behind.of_pair[p]) for p in pairs]
