@@ -102,7 +102,7 @@ class WholeNumbers:
 
     def _put_in(self, expression: Expression, where: str) -> None:
         """Compute the parts of an expression that read numbers; ``where`` is for errors."""
-        if expression in self.columns:
+        if expression in self.columns and expression not in self._large:
             return
         computed = self._computed(expression, where)
         if computed is not None:
