@@ -153,9 +153,15 @@ def test_windows_are_replayed_in_full_where_matches_do_not_tell_their_rows(windo
 def test_sliding_windows_need_rows_as_long_behind_the_first_as_they_last():
     query = replace(query_of(seq(A, B), DEFINES, within=3), windows=SlidingWindows(10))
     shape = requirements(query)
-    assert (str(shape), shape.within, shape.row_window) == ("A B …", 9, None)
+    assert (str(shape), shape.within, shape.row_window) == ("A … B …", 9, None)
+
+
+def test_rows_that_follow_each_other_in_a_window_need_all_between_them_in_time():
+    query = query_of(seq(A, B), DEFINES, within=3)
+    shape = requirements(query)
+    assert (str(shape), shape.within, shape.row_window) == ("A B", 3, 2)
     hopping = requirements(replace(query, windows=TimeWindows(10, 5)))
-    assert (str(hopping), hopping.within, hopping.row_window) == ("A B", 3, 2)
+    assert (str(hopping), hopping.within, hopping.row_window) == ("A … B", 3, None)
 
 
 def test_branch_that_cannot_match_is_left_out():
