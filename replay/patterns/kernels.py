@@ -49,9 +49,10 @@ N_OUT = 1
 AT_ROW = 3
 N_PATH = 4
 N_WINS = 5
-PROGRESS = 6
+STAMP = 6  # what failed before it was raised is not known to fail
+PROGRESS = 7
 
-assert N_FAULTS not in (AT_SEGMENT, N_OUT, AT_ROW, N_PATH, N_WINS)
+assert N_FAULTS not in (AT_SEGMENT, N_OUT, AT_ROW, N_PATH, N_WINS, STAMP)
 
 _ONE = np.uint64(1)
 _INT64_MAX = np.iinfo(np.int64).max
@@ -265,6 +266,10 @@ def find_matches(machine, across, prefix, required, settings, t, ends, nexts, fi
         undecided = -1
         for k in range(seen.size):
             seen[k] = begin
+        # Without a window what failed once fails for every start of the segment. But a start that
+        # is searched again, as there was no room for its match, is not to know what failed on the
+        # way: within an iteration that maps no row the end of a run fails that leads on in others.
+        progress[STAMP] += 1
         if across is not None:
             forget(info)
         row = begin - 1
@@ -280,8 +285,9 @@ def find_matches(machine, across, prefix, required, settings, t, ends, nexts, fi
             hard = limit < hi or _window_closed(settings, t, start)
             if hard and not _may_match(required, seen, start, limit, words):
                 continue
-            # Without a window what failed once fails for every start of the segment.
-            stamp = np.int32(start + 1 if settings[HAS_WITHIN] else g + 1)
+            if settings[HAS_WITHIN]:
+                progress[STAMP] += 1
+            stamp = np.int32(progress[STAMP])
             if across is not None:  # noqa: SIM102 - alone, so that Numba can prune it
                 if not settings[KEEPS_STATES] or is_half_full(info, entries):
                     forget(info)

@@ -563,3 +563,26 @@ def test_rows_that_no_matcher_has_are_refused(
         matcher["arrays"][name] = change(matcher["arrays"][name])
     with pytest.raises(QueryError, match="does not hold the state"):
         online().restore(pack(state))
+
+
+@pytest.mark.parametrize("within", ["", "WITHIN 5"])
+@pytest.mark.parametrize("limit", ["MATCHES_AT_ONCE", "PATH_BYTES_AT_ONCE"])
+@pytest.mark.parametrize("pattern", ["(C??)+? D", "(B{2} | C??)+? D", "(C?)+ D"])
+def test_a_start_that_is_searched_again_for_want_of_room_finds_its_match(
+    monkeypatch: pytest.MonkeyPatch, pattern: str, limit: str, within: str
+) -> None:
+    """An iteration that maps no row fails from rows from which others lead on."""
+    monkeypatch.setattr(search, limit, 1)
+    table = pa.table({"t": range(8), "k": [*"CCDCCCCD"]})
+    define = ", ".join(f"{symbol} AS k = '{symbol}'" for symbol in "BCD" if symbol in pattern)
+    sql = (
+        "SELECT f, n FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES FIRST(t) AS f, COUNT(*) AS n "
+        f"ALL ROWS PER MATCH AFTER MATCH SKIP TO NEXT ROW PATTERN ({pattern}) {within} "
+        f"DEFINE {define})"
+    )
+    rows = replay.query({"s": table}, sql).table.to_pylist()
+    longest = [(first, 2 - first + 1) for first in range(3)]
+    longest += [(first, 7 - first + 1) for first in range(3, 8)]
+    assert [(row["f"], row["n"]) for row in rows] == [
+        (first, n) for first, most in longest for n in range(1, most + 1)
+    ]
