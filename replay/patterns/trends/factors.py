@@ -12,8 +12,9 @@ Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -81,28 +82,38 @@ class Factors:
 
     def __init__(self, code: StrategyCode, *, with_matches: bool) -> None:
         self._code = code
-        self._goes = goes_on_from(code)
-        self._order = _in_order(code, self._goes)
-        self._reached = _reached(code, self._goes)
-        self._comes_to = self._to_comes_to()
+        self._with_matches = with_matches
+        ways = _ways(code)
+        self._order = _in_order(ways)
+        self._reached = _reached(code, ways)
         self._stays = {state: _stays(code, state) for state in self._order}
-        matches = {match for _, match in self._matches()}
-        begun = [(EMPTY, state) for state in self._order]
-        ends = [(EMPTY, match) for match in sorted(matches)]
-        inner = [
+        self._ends = [match for _, match in self._matches()]
+
+    @cached_property
+    def behind(self) -> Cells:
+        """The cells of rows that are put behind each other."""
+        begun = [(EMPTY, end) for end in (*self._order, *self._ends)]
+        return Cells.of(begun, self._inner(), _told(self._read_behind, self._mark_behind))
+
+    @cached_property
+    def before(self) -> Cells:
+        """The cells of rows that are put before each other."""
+        ends = self._ends if self._with_matches else []
+        begun = [(EMPTY, end) for end in (*self._order, *ends)]
+        is_there = {end for _, end in begun}
+        places = {state: place for place, state in enumerate(self._order)}
+        inner = [pair for pair in self._inner() if pair[1] in is_there]
+        inner.sort(key=lambda pair: places[pair[0]], reverse=True)
+        return Cells.of(begun, inner, _told(self._read_before, self._mark_before))
+
+    def _inner(self) -> list[Pair]:
+        """Return the pairs of runs that began before the rows."""
+        return [
             (source, target)
-            for target in (*self._order, *sorted(matches))
+            for target in (*self._order, *self._ends)
             for source in self._order
             if target in self._reached[source]
         ]
-        self.behind = Cells.of([*begun, *ends], inner, _told(self._read_behind, self._mark_behind))
-        self._starts = sorted({start for start, _ in self.behind.firsts.values()} - {EMPTY})
-        if not with_matches:
-            ends = []
-            inner = [pair for pair in inner if pair[1] not in matches]
-        places = {state: place for place, state in enumerate(self._order)}
-        inner.sort(key=lambda pair: places[pair[0]], reverse=True)
-        self.before = Cells.of([*begun, *ends], inner, _told(self._read_before, self._mark_before))
 
     # -----------------------------------------------------------------------------------------
     # Where sums are found
@@ -138,6 +149,11 @@ class Factors:
 
     # -----------------------------------------------------------------------------------------
     # What a row does
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The states from which a pair is by whose changes a cell is changed."""
+        return sorted({start for start, _ in self.behind.firsts.values()} - {EMPTY})
 
     def put_behind(self, of_states: Changes, *, is_begun: bool) -> Changes:
         """Return what a row behind all others changes in the cells.
@@ -192,8 +208,9 @@ class Factors:
     # -----------------------------------------------------------------------------------------
     # Which pairs are changed alike
 
-    def _to_comes_to(self) -> dict[int, list[tuple[int, int]]]:
-        """Return of each end from where runs come to it, and by which symbol."""
+    @cached_property
+    def _comes_to(self) -> dict[int, list[tuple[int, int]]]:
+        """Of each end from where runs come to it, and by which symbol."""
         code, found = self._code, dict[int, list[tuple[int, int]]]()
         for state in self._order:
             for symbol, target in enumerate(code.step[state].tolist()):
@@ -265,10 +282,15 @@ def _told(
     return told
 
 
-def _ways(code: StrategyCode, goes: Sequence[bool], state: int) -> list[int]:
-    """Return the states to which a row leads from one, of those that go on."""
-    ways = {*code.step[state].tolist(), *code.skip[state].tolist()}
-    return sorted(way for way in ways if way >= 0 and goes[way])
+def _ways(code: StrategyCode) -> dict[int, list[int]]:
+    """Return where a row leads to from each state, of the states that go on."""
+    goes = goes_on_from(code)
+    leads = np.concatenate([code.step, code.skip], axis=1).tolist()
+    return {
+        state: sorted({way for way in leads[state] if way >= 0 and goes[way]})
+        for state in range(code.n_states)
+        if goes[state] or state <= EMPTY
+    }
 
 
 def _stays(code: StrategyCode, state: int) -> Hashable:
@@ -280,42 +302,37 @@ def _stays(code: StrategyCode, state: int) -> Hashable:
     return tuple(places), tuple(ways)
 
 
-def _in_order(code: StrategyCode, goes: Sequence[bool]) -> list[int]:
+def _in_order(ways: Mapping[int, Sequence[int]]) -> list[int]:
     """Return the states that go on, each before those that it leads to, as far as that can be."""
     order: list[int] = []
     seen = set[int]()
     for begin in range(EMPTY + 1):
-        open_ways = [(begin, iter(_ways(code, goes, begin)))]
+        open_ways = [(begin, iter(ways[begin]))]
         while open_ways:
-            state, ways = open_ways[-1]
-            way = next((way for way in ways if way not in seen), None)
+            state, left = open_ways[-1]
+            way = next((way for way in left if way not in seen), None)
             if way is None:
                 open_ways.pop()
                 order.append(state)
             else:
                 seen.add(way)
-                open_ways.append((way, iter(_ways(code, goes, way))))
+                open_ways.append((way, iter(ways[way])))
     return [state for state in reversed(order) if state > EMPTY]
 
 
-def _reached(code: StrategyCode, goes: Sequence[bool]) -> dict[int, set[int]]:
+def _reached(code: StrategyCode, ways: Mapping[int, Sequence[int]]) -> dict[int, set[int]]:
     """Return of each state that goes on itself, what it leads to, and the queries it ends in."""
+    targets = code.step.tolist()
+    ends_in = {
+        state: {code.n_states + q for to in targets[state] if to >= 0 for q in code.answers[to]}
+        for state in ways
+    }
     found: dict[int, set[int]] = {}
-    for start in range(EMPTY + 1, code.n_states):
-        if not goes[start]:
-            continue
+    for start in ways:
         reached, open_states = {start}, [start]
         while open_states:
-            state = open_states.pop()
-            more = [way for way in _ways(code, goes, state) if way not in reached]
+            more = [way for way in ways[open_states.pop()] if way not in reached]
             reached.update(more)
             open_states += more
-        ends = {
-            code.n_states + query
-            for state in reached
-            for target in code.step[state].tolist()
-            if target >= 0
-            for query in code.answers[target]
-        }
-        found[start] = reached | ends
+        found[start] = reached.union(*(ends_in[state] for state in reached))
     return found
