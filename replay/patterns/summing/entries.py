@@ -19,7 +19,7 @@ from replay.patterns.search import Rows
 from replay.patterns.summing import entry_kernels, kernels
 from replay.patterns.summing.within import WithinTrendOperator, segments_of
 from replay.patterns.trends.factors import Factors
-from replay.patterns.trends.machine import Op, Steps, Sums, changes_of, joinable, to_steps
+from replay.patterns.trends.machine import Steps, Sums, changes_of, joinable, to_steps
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -107,9 +107,7 @@ class EntryTrendOperator(WithinTrendOperator):
 
     def _to_program(self) -> kernels.Program:
         program = super()._to_program()
-        own = zip(program.begins[1::3].tolist(), program.ends[1::3].tolist(), strict=True)
-        is_begin = np.isin(program.steps[:, 0], (Op.BEGIN, Op.MOVE_NEW))
-        self._begins = np.array([is_begin[begin:end].any() for begin, end in own], np.bool_)
+        self._begins = self._to_begins(program)
         return program
 
     def _take_cells(self, arrays: Arrays) -> None:

@@ -319,6 +319,13 @@ class TrendOperator(RowIntake):
         """Return what a row does, in as many ways as there are."""
         return [steps_of(self._code, word, begin)]
 
+    def _to_begins(self, program: kernels.Program) -> Bools:
+        """Return by code whether runs begin, of operators whose second way that is."""
+        n_ways = len(program.begins) // max(1, len(self._codes))
+        own = zip(program.begins[1::n_ways].tolist(), program.ends[1::n_ways].tolist(), strict=True)
+        is_begin = np.isin(program.steps[:, 0], (Op.BEGIN, Op.MOVE_NEW, Op.MATCH_NEW))
+        return np.array([is_begin[begin:end].any() for begin, end in own], np.bool_)
+
     def _are_first(self, rows: Rows) -> Bools:
         """Return whether rows are the first of their partitions."""
         assert rows.group is not None

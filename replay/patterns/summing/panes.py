@@ -20,7 +20,7 @@ from replay.patterns.row_intake import KNOWN_MIN, Arrays
 from replay.patterns.search import Rows
 from replay.patterns.summing import kernels
 from replay.patterns.summing.operator import Totals, TrendOperator
-from replay.patterns.trends.machine import Op, Steps, Sums, steps_of
+from replay.patterns.trends.machine import Steps, Sums, steps_of
 
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -139,9 +139,7 @@ class PaneTrendOperator(TrendOperator):
 
     def _to_program(self) -> kernels.Program:
         program = super()._to_program()
-        is_begin = np.isin(program.steps[:, 0], (Op.BEGIN, Op.MOVE_NEW, Op.MATCH_NEW))
-        own = zip(program.begins[1::2].tolist(), program.ends[1::2].tolist(), strict=True)
-        self._begins = np.array([is_begin[begin:end].any() for begin, end in own], np.bool_)
+        self._begins = self._to_begins(program)
         return program
 
     def _forget_idle(self) -> None:
