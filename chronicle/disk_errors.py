@@ -6,6 +6,8 @@ import errno
 import os
 import re
 
+from chronicle.foreign_text import first_line
+
 PERMIT = "check the permissions of the file and its folders"
 """What to do where a file may not be read: it may be whole."""
 
@@ -100,4 +102,4 @@ def reason_of(error: BaseException) -> str:
     number = errno_of(error)
     if number is not None and number > 0:
         return os.strerror(number)
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    return first_line(str(error)) or type(error).__name__

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError
+from chronicle.foreign_text import first_line
 from chronicle.time import cut_to_us
 
 _UNNAMED_INDEX = "__index_level_"
@@ -36,7 +37,7 @@ def to_table(data: object, *, what: str) -> pa.Table:
     try:
         table = pa.table(data)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(str(error))
         raise SchemaError(f"{what} cannot be taken as a table ({reason})") from error
     return _in_our_types(_without_index(table, what).replace_schema_metadata(None), what)
 

@@ -38,6 +38,7 @@ from chronicle.errors import (
     VersionNotFoundError,
     unread,
 )
+from chronicle.foreign_text import parse_json
 from chronicle.log import delta_log
 from chronicle.log.adopted_file import check_stamps
 from chronicle.log.delta_log import Commit, FollowedTable, TableState
@@ -123,7 +124,7 @@ def open_store(path: str | Path) -> Store:
     folder = _store_folder(path)
     marker = folder / config.MARKER_FILE
     try:
-        found = json.loads(marker.read_text(encoding="utf-8"))["format_version"]
+        found = parse_json(marker.read_text(encoding="utf-8"))["format_version"]
     except (FileNotFoundError, NotADirectoryError) as error:
         raise StoreNotFoundError(
             f"no Chronicle store at '{folder}'; check the path or ingest events into it first"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chronicle.errors import ChronicleError, did_you_mean, nearest
+from chronicle.foreign_text import split_lines
 
 _LISTED_MAX = 40
 """Names that a message lists; of more, such as the columns of a wide stream, some."""
@@ -147,7 +148,7 @@ def _excerpt(text: str | None, line: int, column: int) -> str:
     """Return the line in question with a caret below the column."""
     if text is None or line < 1:
         return ""
-    lines = text.splitlines() or [""]
+    lines = split_lines(text) or [""]
     source = lines[min(line, len(lines)) - 1].replace("\t", " ")
     caret = column - 1
     if len(source) > _EXCERPT_MAX:

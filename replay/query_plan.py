@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from chronicle.foreign_text import split_lines
 from chronicle.words import number_of
 from replay.planning import explain
 from replay.planning.plan import Plan
@@ -137,7 +138,7 @@ def to_text(plan: AnyPlan, actual: Mapping[str, Any] | None) -> str:
     """
     lines = [headline(to_json(plan, actual)), *explain.as_tree(_lines(plan, actual))]
     if isinstance(plan, FlowPlan) and plan.tree:
-        lines += ["", "DuckDB's plan", *plan.tree.splitlines()]
+        lines += ["", "DuckDB's plan", *split_lines(plan.tree)]
     return "\n".join(lines)
 
 

@@ -173,6 +173,19 @@ def test_files_hold_nothing_forbidden():
     assert not offenders, listed(offenders)
 
 
+def test_text_from_outside_is_cut_at_line_feeds_alone():
+    # str.splitlines cuts at U+0085 and U+2028, too, which stand in the JSON of logs.
+    rooms = ("chronicle", "costmodel", "indexing", "replay")
+    offenders = [
+        f"{name_of(path)}:{number}"
+        for path in MODULES
+        if path.relative_to(ROOT).parts[0] in rooms
+        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1)
+        if "splitlines" in line
+    ]
+    assert not offenders, listed([*offenders, "chronicle.foreign_text has split_lines, first_line"])
+
+
 def test_rules_see_what_they_forbid():
     examples = [
         "# {}DO later".format("TO"),

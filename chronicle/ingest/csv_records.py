@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chronicle.errors import SourceError
+from chronicle.foreign_text import first_line
 from chronicle.ingest.raw_text import (
     BATCH_RECORDS,
     NOT_UTF8,
@@ -375,5 +376,5 @@ def _quoted(text: str) -> str:
 
 
 def _unreadable(path: Path, error: Exception) -> SourceError:
-    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    reason = first_line(str(error)) or type(error).__name__
     return SourceError(f"'{path}' cannot be read ({reason}); check the file")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from chronicle import foreign_text
 from chronicle.errors import ChronicleError, SchemaError, SourceError, StorageError
 from chronicle.ingest.session import first_line, open_spark
 from chronicle.ingest.sources import SourceSet
@@ -219,4 +220,4 @@ def _root_cause(error: Py4JJavaError) -> str:
     cause = error.java_exception
     while cause.getCause() is not None:
         cause = cause.getCause()
-    return str(cause.toString()).splitlines()[0]
+    return foreign_text.first_line(str(cause.toString()))

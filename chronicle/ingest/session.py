@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chronicle import foreign_text
 from chronicle.errors import EnvironmentFaultError
 
 if TYPE_CHECKING:
@@ -242,8 +243,7 @@ def _forget_gateway() -> None:
 
 def first_line(error: BaseException) -> str:
     """Return the first line of a Spark error, without its class."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    return foreign_text.first_line(str(error).strip()) or type(error).__name__
 
 
 @contextmanager

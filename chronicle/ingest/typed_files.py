@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, SourceError
+from chronicle.foreign_text import first_line
 from chronicle.frames import with_plain_values
 from chronicle.ingest.sources import SourceFormat, SourceSet
 from chronicle.schema import normalise_schema, parquet_schema
@@ -119,7 +120,7 @@ def read_typed(
             if batch.num_rows:
                 yield batch.select(list(names)) if schema is None else _as(batch, names, schema)
     except (OSError, pa.ArrowException) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        reason = first_line(str(error)) or type(error).__name__
         raise SourceError(f"'{path}' cannot be read ({reason}); check the file") from error
 
 

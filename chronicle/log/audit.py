@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chronicle.disk_errors import reason_of, unread_remedy
+from chronicle.foreign_text import actions_of, parse_json
 from chronicle.log.delta_log.files import list_log, torn_files, torn_remedy
 from chronicle.log.delta_log.reading import to_marks, why_foreign
 
@@ -92,7 +91,7 @@ def stale_hint(table: Path) -> Path | None:
     """
     path = table / _LOG / _HINT
     try:
-        named = json.loads(path.read_text(encoding="utf-8"))["version"]
+        named = parse_json(path.read_text(encoding="utf-8"))["version"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, FileNotFoundError) or unread_remedy(error) is not None:
             return None  # what was not handed out is not known to be stale
@@ -116,8 +115,7 @@ def _commit_names(text: str) -> set[str]:
     if not text.strip():
         raise ValueError("the commit is empty")
     names = set()
-    for line in text.splitlines():
-        action: dict[str, Any] = json.loads(line)
+    for action in actions_of(text):
         for kind in ("add", "remove"):
             if kind in action:
                 names.add(unquote(action[kind]["path"]))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any
 
 from chronicle.errors import VersionNotFoundError
+from chronicle.foreign_text import parse_json
 from chronicle.log.delta_log import Commit
 
 _OPERATION = "chronicle.operation"
@@ -111,7 +111,7 @@ def _source_paths(text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
     try:
-        return tuple(str(source["path"]) for source in json.loads(text))
+        return tuple(str(source["path"]) for source in parse_json(text))
     except (ValueError, TypeError, KeyError):
         return (text,)  # a foreign writer's: better shown as it is than not at all
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from chronicle.disk import discard, flush, writing
 from chronicle.disk_errors import reason_of
 from chronicle.errors import ExhaustedError, StorageError, UnreadFileError, unread
+from chronicle.foreign_text import parse_json
 from chronicle.log.delta_log import FollowedTable
 
 ATTRIBUTES_FILE = "attributes.json"
@@ -35,12 +36,12 @@ def read_metadata(stream_dir: Path) -> StreamMetadata:
     """Return what is declared of a stream."""
     path = stream_dir / ATTRIBUTES_FILE
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_text(encoding="utf-8"))
         # Older files name no tables.
         names, tables = found["derived"], found.get("tables", [])
     except FileNotFoundError:
         return StreamMetadata()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise unread(path, error) or _damaged(path, reason_of(error)) from error
     for listed, what in ((names, "attributes"), (tables, "tables")):
         if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):

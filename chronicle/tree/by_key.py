@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, did_you_mean
+from chronicle.foreign_text import parse_json
 from chronicle.tree.summarise import summarise, to_plain
 from chronicle.tree.summary import AttributeSummary, Ints, Kind, all_null, counted, kind_of
 
@@ -54,8 +55,8 @@ class ByKey:
         if not name.startswith(prefix):
             return None
         try:
-            key = json.loads(name.removeprefix(prefix))
-        except (ValueError, RecursionError):
+            key = parse_json(name.removeprefix(prefix))
+        except ValueError:
             return None
         return (key,) if key is None or isinstance(key, str | int) else None
 

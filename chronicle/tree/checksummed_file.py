@@ -32,6 +32,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chronicle.foreign_text import parse_json
+
 SEAL_KEY = "chronicle.seal"
 
 _MAGIC = b"chronicle-seal-1:"
@@ -146,7 +148,7 @@ def parse_seal(footer: bytes, *, subject: str) -> Seal | None:
         raise ValueError("the checksum of its footer differs")
     try:
         head = _parse_head(footer, at)
-        names = json.loads(base64.b64decode(footer[head.names_at : head.chunks_at]))
+        names = parse_json(base64.b64decode(footer[head.names_at : head.chunks_at]))
         chunks = base64.b64decode(footer[head.chunks_at : head.chunks_at + head.room])
         words = np.frombuffer(chunks, np.uint32)
     except (ValueError, binascii.Error) as error:

@@ -36,6 +36,7 @@ import pyarrow as pa
 
 from chronicle.disk import discard
 from chronicle.errors import OlderFormatError
+from chronicle.foreign_text import parse_json
 
 VERSION = 1
 
@@ -251,12 +252,12 @@ def _parse_head(
 ) -> tuple[dict[str, Column], dict[str, Any]]:
     """Return the columns, which fill what lies before the head exactly, and what they hold."""
     try:
-        head = json.loads(text)
+        head = parse_json(text)
         version, about, listed = head["version"], head["about"], head["columns"]
         found = str(head["kind"]), str(head["subject"])
         is_plain = type(version) is int and type(about) is dict and type(listed) is list
         parts = [(str(n), _TYPES[t], r) for n, t, r in listed] if version == VERSION else []
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise ValueError(f"its head cannot be read ({error!r})") from error
     if not is_plain or any(type(n_rows) is not int or n_rows < 0 for _, _, n_rows in parts):
         raise ValueError("its head is of another form")

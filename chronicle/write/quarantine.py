@@ -20,6 +20,7 @@ from chronicle.config import EVENTS_TABLE
 from chronicle.disk import discard, flush, writing
 from chronicle.disk_errors import reason_of
 from chronicle.errors import StorageError, unread
+from chronicle.foreign_text import parse_json
 from chronicle.log import delta_log
 from chronicle.log.delta_log import Commit, add_columns, commit_changes, create_table, new_files
 from chronicle.store import Stream
@@ -247,8 +248,8 @@ def to_mend(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _cells(record: str) -> Mapping[str, Any]:
     try:
-        cells = json.loads(record)
-    except (ValueError, RecursionError):
+        cells = parse_json(record)
+    except ValueError:
         return {}
     return cells if isinstance(cells, dict) else {}
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from chronicle.disk import discard, flush, writing
 from chronicle.errors import StorageError
+from chronicle.foreign_text import parse_json
 from costmodel.calibration import WEIGHTS
 from costmodel.parameters import DEFAULT_PARAMETERS, CostParameters
 
@@ -72,10 +73,10 @@ def _load(path: str, *_identity: int) -> LoadedWeights:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"it cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError("it is no JSON") from error
 
 
@@ -183,7 +184,7 @@ def calibration_content(
 def _processor() -> str:
     """Return the processor's model, as far as the system tells."""
     try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n"):
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:

@@ -108,7 +108,7 @@ def tokenize(text: str, *, is_foreign: bool = False) -> list[Token]:
 def place(text: str, at: int) -> PlaceArguments:
     """Return ``text``, line and column of an offset, as the errors of queries take them."""
     # A sign at the offset makes a line break just before it count.
-    lines = (text[:at] + ".").splitlines()
+    lines = (text[:at] + ".").split("\n")
     return {"text": text, "line": len(lines), "column": len(lines[-1])}
 
 

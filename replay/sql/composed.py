@@ -58,8 +58,8 @@ class Composed:
         """Let an error found in the composed text be one of the text it was taken from."""
         if error.line < 1:
             return
-        lines = self.text.splitlines(keepends=True)[: error.line - 1]
-        at = self.origin(sum(map(len, lines)) + error.column - 1)
+        lines = self.text.split("\n")[: error.line - 1]
+        at = self.origin(sum(len(line) + 1 for line in lines) + error.column - 1)
         error.move_to(**place(original, at))
 
 

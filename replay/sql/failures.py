@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from chronicle.errors import ChronicleError, CorruptBlockError
+from chronicle.foreign_text import first_line
 from replay.errors import (
     BindError,
     LimitExceededError,
@@ -126,7 +127,7 @@ def _in_our_words(message: str, where: PlaceArguments, columns: Iterable[str]) -
 
 
 def _first_line(message: str) -> str:
-    line = message.splitlines()[0].strip()
+    line = first_line(message).strip()
     return re.sub(r"^[A-Z][A-Za-z ]*Error: ", "", line)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from chronicle import Store
 from chronicle.compile_time import clock
+from chronicle.foreign_text import split_lines
 from chronicle.type_names import sql_type
 from replay.engines.execution_stats import ExecutionStats
 from replay.errors import NotSupportedError, PatternSyntaxError
@@ -178,4 +179,4 @@ def _analyzed(question: Question, catalog: Catalog) -> pa.Table:
 
 
 def _lines(text: str) -> pa.Table:
-    return pa.table({"explanation": pa.array(text.splitlines(), pa.string())})
+    return pa.table({"explanation": pa.array(split_lines(text), pa.string())})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from chronicle.disk import flush, writing
 from chronicle.disk_errors import unread_remedy
 from chronicle.errors import StorageError, unread
+from chronicle.foreign_text import parse_json
 
 APPLICATION_ID = "chronicle"
 """Delta transaction application id: of two commits that carry it and were prepared on the same
@@ -128,9 +128,9 @@ def why_torn(commit: Path) -> str | None:
         return None
     if not text.strip(b"\0 \n"):
         return "it is empty"
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), start=1):
         try:
-            is_action = isinstance(json.loads(line), dict)
+            is_action = isinstance(parse_json(line), dict)
         except ValueError:  # also where it is no UTF-8
             is_action = False
         if not is_action:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from chronicle.errors import SourceError
+from chronicle.foreign_text import actions_of
 from chronicle.log.delta_log.files import commit_path, has_commit
 from chronicle.log.delta_log.reading import check_commits, first_line, open_table
 from chronicle.paths import url_scheme
@@ -121,7 +121,7 @@ def _check_kept(action: Mapping[str, Any], table: ForeignTable, number: int, sin
 
 def _actions(commit: Path) -> list[dict[str, Any]]:
     try:
-        return [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+        return actions_of(commit.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SourceError(
             f"commit '{commit}' cannot be read ({error}); restore it, or take the table whole into "

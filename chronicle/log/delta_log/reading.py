@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from chronicle.disk_errors import reason_of
 from chronicle.errors import StorageError, unread
+from chronicle.foreign_text import actions_of, parse_json, split_lines
 from chronicle.log.delta_log.files import (
     APPLICATION_ID,
     LOG_FOLDER,
@@ -248,7 +248,7 @@ def changes_since(path: Path, version: int) -> list[LoggedChange]:
         version += 1
         commit = commit_path(path, version)
         try:
-            lines = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+            lines = actions_of(commit.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise unread(commit, error) or StorageError(
                 f"commit '{commit}' cannot be read ({reason_of(error)}); {torn_remedy(commit)}"
@@ -365,11 +365,11 @@ class CommitMarks:
 def to_marks(text: str) -> CommitMarks:
     """Return what the text of a commit says of itself; what is no JSON says nothing. Pure."""
     version, info, identity = None, dict[str, Any](), None
-    for line in text.splitlines():
+    for line in split_lines(text):
         if not line.startswith(('{"txn"', '{"commitInfo"', '{"metaData"')):
             continue
         try:
-            action = json.loads(line)
+            action = parse_json(line)
         except ValueError:
             continue
         txn = action.get("txn")

@@ -20,6 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from chronicle.disk import discard, flush, writing
 from chronicle.disk_errors import unwritten_remedy
 from chronicle.errors import CommitConflictError, StorageError, UnflushedCommitError
+from chronicle.foreign_text import actions_of
 from chronicle.log.delta_log.files import (
     APPLICATION_ID,
     LOG_FOLDER,
@@ -95,7 +96,7 @@ def _forget_location(path: Path) -> None:
     draft = commit.with_name(f".{uuid.uuid4().hex}.draft")
     try:
         with writing(commit):
-            lines = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+            lines = actions_of(commit.read_text(encoding="utf-8"))
             for line in lines:
                 line.get("commitInfo", {}).get("operationParameters", {}).pop("location", None)
             draft.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
