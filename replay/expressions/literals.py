@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Iterable, Mapping, Sized
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
@@ -166,10 +167,29 @@ def from_parameter(value: object) -> Literal:
     try:
         return Literal(_checked(operator.index(value)), DataType.INTEGER)  # type: ignore[arg-type]
     except TypeError:
+        if is_list(value):
+            raise TypeError("is a list, which only stands behind IN, without ( )") from None
         raise TypeError(
             f"has the type {type(value).__name__}; pass an int, float, Decimal, str, bool, None, "
             "datetime, date or timedelta"
         ) from None
+
+
+def is_list(value: object) -> bool:
+    """Return whether a parameter's value is several: a list, a tuple, a set, an array."""
+    is_one = isinstance(value, str | bytes | bytearray | Mapping)
+    return isinstance(value, Iterable) and isinstance(value, Sized) and not is_one
+
+
+def from_list(value: object) -> tuple[Literal, ...]:
+    """Return the literals of a parameter's values."""
+    if not is_list(value) or not isinstance(value, Iterable):
+        what = type(value).__name__
+        raise TypeError(f"has the type {what}; IN takes a list, or one value in parentheses")
+    values = [one.as_py() if hasattr(one, "as_py") else one for one in value]
+    if any(map(is_list, values)):
+        raise TypeError("is a list of lists; pass a list of values")
+    return tuple(map(from_parameter, values))
 
 
 def is_not_a_time(value: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -202,7 +203,15 @@ class ExpressionBinder:
         return fold.negate(inside) if node.negated else inside
 
     def _in_list(self, node: syntax.InList) -> Expression:
-        bound = [self._side(part) for part in (node.operand, *node.options)]
+        bound = [self._side(node.operand)]
+        first = node.options[0]
+        if isinstance(first, syntax.ListParameter):
+            bound += self.source.list_parameter(first)
+            node = replace(node, options=(first,) * (len(bound) - 1))
+        else:
+            bound += [self._side(part) for part in node.options]
+        if not node.options:  # nothing is in an empty list, not even NULL
+            return fold.TRUE if node.negated else fold.FALSE
         chosen = [list(range(len(node.options)))]
         if all(part.type in NUMERIC | {T.NULL} for part in bound):
             chosen = _of_one_kind(bound[1:])

@@ -427,7 +427,11 @@ def _between(cursor: Cursor, left: Expression, token: Token, negated: bool) -> E
 def _in_list(cursor: Cursor, left: Expression, token: Token, negated: bool) -> Expression:
     cursor.advance()
     if cursor.scalar_query is not None and _begins_query(cursor):
-        values = replace(cursor.scalar_query(cursor), asked=Asked.VALUES)
+        answer = replace(cursor.scalar_query(cursor), asked=Asked.VALUES)
+        return syntax.InList(left, (answer,), negated, at=token.at)
+    if cursor.token.kind == PARAMETER:
+        name = cursor.advance()
+        values = syntax.ListParameter(name.text, at=name.at)
         return syntax.InList(left, (values,), negated, at=token.at)
     opening = cursor.expect("(", "after IN")
     _refuse_subquery(cursor)

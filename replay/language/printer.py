@@ -82,7 +82,8 @@ def _expression(node: Expression) -> str:
             return f"{_within(operand, SUM)} {_not(negated)}BETWEEN {bounds}"
         case syntax.InList(operand, options, negated):
             listed = _list(options)
-            listed = listed if syntax.is_values(options[0]) else f"({listed})"
+            is_list = syntax.is_values(options[0]) or isinstance(options[0], syntax.ListParameter)
+            listed = listed if is_list else f"({listed})"
             return f"{_within(operand, SUM)} {_not(negated)}IN {listed}"
         case syntax.Like(operand, pattern, escape, negated, any_case):
             tail = f" ESCAPE {_within(escape, SUM)}" if escape is not None else ""
@@ -132,7 +133,7 @@ def _atom(node: Expression) -> str:
             return f"{kind} {in_quotes(text)}"
         case syntax.Duration(amount, unit):
             return f"INTERVAL {in_quotes(amount)} {unit}"
-        case syntax.Parameter(name):
+        case syntax.Parameter(name) | syntax.ListParameter(name):
             return f":{name}"
         case syntax.Column(name, None):
             return _identifier(name)

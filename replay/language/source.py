@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from replay.errors import BindError, NotSupportedError, UnknownNameError
-from replay.expressions.literals import from_parameter
+from replay.expressions.literals import from_list, from_parameter
 from replay.language.bound import Literal
 from replay.language.printer import to_sql
-from replay.language.syntax import Expression, Identifier, Node, Parameter
+from replay.language.syntax import Expression, Identifier, ListParameter, Node, Parameter
 from replay.language.tokens import PlaceArguments, place
 
 _SHOWN_LENGTH = 40
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +28,20 @@ class Source:
 
     def parameter(self, node: Parameter) -> Literal:
         """Return the value of a parameter."""
+        return self._read(node, from_parameter)
+
+    def list_parameter(self, node: ListParameter) -> tuple[Literal, ...]:
+        """Return the values of a parameter that is a list."""
+        return self._read(node, from_list)
+
+    def _read(self, node: Parameter | ListParameter, read: Callable[[object], T]) -> T:
+        """Return what is read of a parameter's value."""
         if node.name not in self.parameters:
             if self.parameters:
                 raise self.unknown("parameter", node.name, self.parameters, node)
             raise self.error(f"no value for the parameter ':{node.name}'", node)
         try:
-            return from_parameter(self.parameters[node.name])
+            return read(self.parameters[node.name])
         except (TypeError, ValueError) as error:
             raise self.error(f"the parameter ':{node.name}' {error}", node) from None
 

@@ -92,6 +92,13 @@ class Parameter(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class ListParameter(Node):
+    """``:name`` behind IN, without parentheses: its value is the list."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Column(Node):
     """``x`` or ``A.x``."""
 
@@ -136,7 +143,7 @@ class Between(Node):
 
 @dataclass(frozen=True, slots=True)
 class InList(Node):
-    """``operand [NOT] IN (options)``."""
+    """``operand [NOT] IN (options)``; a `ListParameter` stands alone for all of its values."""
 
     operand: Expression
     options: tuple[Expression, ...]
@@ -260,6 +267,7 @@ Expression = (
     | TimeText
     | Duration
     | Parameter
+    | ListParameter
     | Column
     | Unary
     | Binary

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from chronicle.errors import StreamNotFoundError, did_you_mean
 from replay.errors import QueryError
+from replay.expressions.literals import is_list
 from replay.language import bind, bind_query, is_bound_alone, parse_query
 from replay.language.bound import BoundCreate, BoundPatternQuery, BoundQuery
 from replay.language.simplify import simplified
@@ -131,10 +132,11 @@ def given_of(params: Parameters) -> Given:
     """Return parameters as a key, in the order of their names.
 
     The type is part of it, and how a number is written: 1, 1.0 and True are equal but bind
-    differently, and so do 0.0 and -0.0.
+    differently, and so do 0.0 and -0.0. Lists become tuples, which can be a key.
     """
+    values = {name: tuple(one) if is_list(one) else one for name, one in params.items()}
     return tuple(
-        (name, type(params[name]), repr(params[name]), params[name]) for name in sorted(params)
+        (name, type(values[name]), repr(values[name]), values[name]) for name in sorted(values)
     )
 
 

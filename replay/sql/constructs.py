@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from replay.language.functions import FUNCTIONS, PARTS
 from replay.language.syntax import WINDOW_ARGUMENTS
-from replay.language.tokens import NAME, NUMBER, PARAMETER, QUOTED, STRING, Token
+from replay.language.tokens import NAME, NUMBER, QUOTED, STRING, Token
 
 _FUNCTION_WORDS = """
     abs acos acosh aggregate any_value apply approx_count_distinct approx_quantile approx_top_k
@@ -380,7 +380,6 @@ _WORDS: dict[str, _Test] = {
     "FILTER": _before("("),
     "TABLESAMPLE": lambda _, __: True,
     "SAMPLE": lambda tokens, i: i > 0 and tokens[i - 1].key == "USING",
-    "IN": lambda tokens, i: tokens[i + 1].kind == PARAMETER or tokens[i + 1].key in ("$", "?"),
     "ANY": _before("("),
     "AS": _as,
     "WITH": _columns_of_with,

@@ -50,7 +50,6 @@ BEYOND = [
     "SELECT [t, 1] AS l FROM s",
     "SELECT {'a': t} AS l FROM s",
     "SELECT ts + INTERVAL 1 MONTH AS x FROM s",
-    "SELECT t FROM s WHERE k IN :keys",
     "SELECT t FROM s TABLESAMPLE 3 ROWS REPEATABLE (1)",
     "WITH RECURSIVE r AS (SELECT 1 AS n) SELECT n FROM r",
     "WITH r(n) AS (SELECT t FROM s) SELECT n FROM r",
