@@ -12,6 +12,8 @@ from dataclasses import replace
 from indexing.key_range import KeyRanges
 from replay.expressions.ranges import implied_ranges
 from replay.language.bound import (
+    WINDOW_END,
+    WINDOW_START,
     AnchorKind,
     Attribute,
     BoundPatternQuery,
@@ -31,6 +33,8 @@ from replay.language.bound import (
 )
 from replay.language.fold import conjuncts, joined
 from replay.patterns.pattern import rows_most
+
+_OF_WINDOW = frozenset({WINDOW_START, WINDOW_END})
 
 
 def with_outer_where(query: BoundPatternQuery) -> BoundPatternQuery:
@@ -65,7 +69,10 @@ def times_asked(query: BoundPatternQuery) -> tuple[KeyRanges, ...]:
 
 
 def _conjuncts(query: BoundPatternQuery) -> Iterator[tuple[Expression, frozenset[str]]]:
-    """Yield conditions that WHERE joins by AND, with the measures and columns that each reads."""
+    """Yield conditions that WHERE joins by AND, with the measures and columns that each reads.
+
+    Those that read where a window begins or ends are left out: that is no value of an event.
+    """
     where = None if query.outer is None else query.outer.where
     goes_on = (SkipMode.PAST_LAST_ROW, SkipMode.TO_NEXT_ROW)
     if where is None or query.skip not in goes_on:
@@ -78,7 +85,7 @@ def _conjuncts(query: BoundPatternQuery) -> Iterator[tuple[Expression, frozenset
     for part in conjuncts(where):
         condition = rewritten(part, named)
         read = frozenset(attribute.name for attribute in attributes(condition))
-        if read:
+        if read and not (query.windows is not None and read & _OF_WINDOW):
             yield condition, read
 
 

@@ -17,6 +17,8 @@ from replay.language import fold
 from replay.language.answers import always_maps
 from replay.language.bound import (
     CURRENT,
+    WINDOW_END,
+    WINDOW_START,
     Aggregate,
     Anchor,
     AnchorKind,
@@ -225,6 +227,8 @@ class _Channels:
         self.channels: list[Channel] = []
         self._query = query
         self._measures = {measure.name: measure.expression for measure in query.measures}
+        borders = () if query.windows is None else (WINDOW_START, WINDOW_END)
+        self._of_window = {name for source, name in query.output if source in borders}
 
     def reading(self, part: Aggregate) -> Reading:
         """Return how an aggregate of the outer query is read."""
@@ -290,6 +294,8 @@ class _Channels:
         def change(part: Expression) -> Expression | None:
             if not isinstance(part, Attribute):
                 return None
+            if part.name in self._of_window:
+                raise _NotHeldError(f"{part.name} is no value of a row")
             first = Attribute(part.name, part.type, _FIRST_ROW)
             return self._measures.get(part.name, first)
 
