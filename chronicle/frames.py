@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -22,12 +24,26 @@ def to_table(data: object, *, what: str) -> pa.Table:
     It takes a ``pyarrow.Table``, ``RecordBatch`` or ``RecordBatchReader``, and whatever offers the
     Arrow PyCapsule protocol, as frames of pandas and Polars and relations of DuckDB do. The index
     of a pandas frame becomes a column where it has a name; one that only counts rows is left out.
-    ``what`` says in messages what the data is.
+    ``what`` says in messages what the data is. Each column has a name of its own.
     """
+    table = _as_table(data, what)
+    check_names(table.column_names, what)
+    return _in_our_types(table, what)
+
+
+def check_names(names: Sequence[str], what: str) -> None:
+    """Refuse columns of which two have one name."""
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise SchemaError(f"{what} has two columns named '{twice}'; rename one of them")
+
+
+def _as_table(data: object, what: str) -> pa.Table:
+    """Return data as an Arrow table, in the types that it has."""
     if isinstance(data, pa.Table):
-        return _in_our_types(data, what)
+        return data
     if isinstance(data, pa.RecordBatch):
-        return _in_our_types(pa.Table.from_batches([data]), what)
+        return pa.Table.from_batches([data])
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         raise TypeError(
             f"{what} is {type(data).__name__}; give a pyarrow.Table, a frame of pandas or Polars, "
@@ -36,10 +52,10 @@ def to_table(data: object, *, what: str) -> pa.Table:
         )
     try:
         table = pa.table(data)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (ValueError, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         reason = first_line(str(error))
         raise SchemaError(f"{what} cannot be taken as a table ({reason})") from error
-    return _in_our_types(_without_index(table, what).replace_schema_metadata(None), what)
+    return _without_index(table, what).replace_schema_metadata(None)
 
 
 def _in_our_types(table: pa.Table, what: str) -> pa.Table:

@@ -14,10 +14,27 @@ import pyarrow as pa
 from chronicle.errors import did_you_mean
 from chronicle.words import number_of
 from replay.engines.evidence import BlocksRead, FoundSpans
+from replay.errors import QueryError
 from replay.query_plan import AnyPlan, to_json, to_text
 
 _ROWS_AT_ONCE = 4_096
 """Rows made into Python objects at a time while a result is iterated."""
+
+
+def _rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return rows as Python objects; a time that Python has no object for is told by its column."""
+    try:
+        return rows.to_pylist()
+    except (OverflowError, ValueError):
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            try:
+                column.to_pylist()
+            except (OverflowError, ValueError):
+                raise QueryError(
+                    f"column '{name}' has a time outside of the years 1 to 9999, which no datetime "
+                    "of Python's holds; read result.table, a table of Arrow's, or leave it out"
+                ) from None
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +212,7 @@ class Result:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.table.to_batches(max_chunksize=_ROWS_AT_ONCE):
-            yield from batch.to_pylist()
+            yield from _rows(batch)
 
     @overload
     def __getitem__(self, key: str) -> pa.ChunkedArray: ...
@@ -219,7 +236,7 @@ class Result:
         row = operator.index(key)
         if not -len(self) <= row < len(self):
             raise IndexError(f"no row {key} in an answer of {number_of(len(self), 'row')}")
-        return self.table.slice(row % len(self), 1).to_pylist()[0]
+        return _rows(self.table.slice(row % len(self), 1))[0]
 
     def __repr__(self) -> str:
         name = "full" if self.plan is None else self.plan.name

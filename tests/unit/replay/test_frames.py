@@ -187,3 +187,43 @@ def test_a_name_gives_a_column(result):
 def test_whatever_takes_arrow_data_takes_a_result(result):
     assert pa.table(result).equals(result.table)
     assert pa.RecordBatchReader.from_stream(result).read_all().equals(result.table)
+
+
+TWICE = {
+    "table": pa.Table.from_arrays([pa.array([1])] * 3, names=["t", "x", "x"]),
+    "pandas": pd.DataFrame([[1, 2, 3]], columns=["t", "x", "x"]),
+}
+
+
+@pytest.mark.parametrize("data", TWICE.values(), ids=TWICE)
+def test_two_columns_of_one_name_are_refused_at_every_door(data, tmp_path):
+    store = chronicle.create_store(tmp_path / "store")
+    schema = pa.schema({"t": pa.int64(), "x": pa.int64()})
+    stream = store.create_stream("s", schema, chronicle.StreamSettings(time="t"))
+    doors = [
+        lambda: chronicle.query({"s": data}, "SELECT t FROM s"),
+        lambda: chronicle.query(store, "SELECT t FROM d JOIN s USING (t)", tables={"d": data}),
+        lambda: stream.append(data),
+        lambda: chronicle.online("SELECT t FROM s WHERE x > 0", schema, time="t").push(data),
+    ]
+    for door in doors:
+        with pytest.raises(chronicle.ChronicleError, match="'x'"):
+            door()
+    assert len(chronicle.query(store, "SELECT t FROM s")) == 0
+
+
+FAR = 300_000_000_000_000_000  # of microseconds: the year 11476
+FAR_TIMES = {
+    "time": pa.array([FAR], pa.timestamp("us")),
+    "instant": pa.array([FAR], pa.timestamp("us", "UTC")),
+    "day before the year 1": pa.array([-4_000_000], pa.date32()),
+}
+
+
+@pytest.mark.parametrize("column", FAR_TIMES.values(), ids=FAR_TIMES)
+def test_rows_with_a_time_that_python_has_none_of_name_its_column(column):
+    result = chronicle.query({"s": pa.table({"t": [1], "far": column})}, "SELECT t, far FROM s")
+    for rows in (lambda: list(result), lambda: result[0]):
+        with pytest.raises(chronicle.QueryError, match=r"column 'far' .* years 1 to 9999"):
+            rows()
+    assert result.table["far"].combine_chunks().equals(column)
