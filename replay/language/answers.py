@@ -27,6 +27,7 @@ from replay.language.bound import (
     Semantics,
     SessionWindows,
     SkipMode,
+    SortKey,
     Symbol,
     Windows,
     is_nullable,
@@ -69,6 +70,12 @@ def columns_of_pattern(
 def _type(expression: Expression) -> DataType | None:
     is_only_selected = isinstance(expression, Attribute) and expression.type is DataType.NULL
     return None if is_only_selected or expression.type is DataType.DECIMAL_76 else expression.type
+
+
+def in_full(columns: Columns, order_by: tuple[SortKey, ...]) -> Outer:
+    """Return the outer query that gives all columns of rows, sorted."""
+    items = tuple((name, Attribute(name, kind or DataType.NULL)) for name, kind in columns)
+    return Outer(items, order_by=order_by)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from replay.language.answers import (
     Answer,
     columns_of_pattern,
     columns_of_select,
+    in_full,
     times_of_pattern,
     times_of_select,
     times_of_stream,
@@ -31,9 +32,7 @@ from replay.language.bound import (
     BoundSelect,
     Columns,
     CumulateWindows,
-    DataType,
     JoinRelation,
-    Outer,
     Relation,
     RowWindows,
     SessionWindows,
@@ -201,7 +200,7 @@ def _pattern(query: PatternQuery, catalog: Catalog, source: Source) -> Answer:
     if isinstance(query.source, StreamName):
         schema, time = catalog(query.source.name.name)
         attributes = Attributes.of_schema(schema, source)
-        if time is None and needs_sort(query, attributes.columns):
+        if needs_sort(query, attributes.columns, times_of_stream(time) or None):
             every = syntax.SelectItem(syntax.Star(at=query.at), at=query.at)
             below = SelectQuery((every,), query.source, at=query.at)
             return _sorted_pattern(query, _answer(below, catalog, source), catalog, source)
@@ -244,13 +243,14 @@ def _sorted_pattern(query: PatternQuery, inner: Answer, catalog: Catalog, source
     keys = bind_order(query, attributes, source)
     if ROW_NUMBER in attributes.names:
         raise source.error(f"rows are sorted, and get a column '{ROW_NUMBER}'; rename that", query)
-    items = tuple((name, Attribute(name, kind or DataType.NULL)) for name, kind in inner.columns)
+    outer = in_full(inner.columns, keys)
+    times = times_of_select(outer, None, ())
     below = BoundSelect(
         source=SubqueryRelation(inner.query, inner.columns, next(iter(inner.times), None)),
-        outer=Outer(items, order_by=keys),
+        outer=outer,
         windows=None,
         columns=inner.columns,
-        time=None,
+        time=next(iter(times), None),
     )
     relation = SubqueryRelation(below, inner.columns, None)
     answer = _scalars(catalog, source)
@@ -265,7 +265,7 @@ def is_bound_alone(query: PatternQuery, schema: pa.Schema, time: str | None) -> 
     """Tell whether `bind` takes a query over a stream: it reads no other, and sorts no rows."""
     if scalar_queries(query):
         return False
-    return time is not None or not needs_sort(query, columns_of_schema(schema))
+    return not needs_sort(query, columns_of_schema(schema), times_of_stream(time) or None)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -165,15 +165,9 @@ class _Named:
             )
         return self.attributes.find(column.name, column.name)
 
-    def distinct(self, columns: tuple[syntax.Column, ...], clause: str) -> tuple[str, ...]:
-        """Return the names of the columns of a clause, none of which is there twice."""
-        names: list[str] = []
-        for column in columns:
-            name, _ = self.find(column)
-            if name in names:
-                raise self.source.error(f"{clause} names '{name}' twice", column)
-            names.append(name)
-        return tuple(names)
+    def distinct(self, columns: tuple[syntax.Column, ...]) -> tuple[str, ...]:
+        """Return the names of columns, each once: rows that it groups or orders twice are alike."""
+        return tuple(dict.fromkeys(self.find(column)[0] for column in columns))
 
 
 def _order(clause: syntax.MatchRecognize, times: tuple[str, ...], named: _Named) -> _Order:
@@ -192,13 +186,6 @@ def _order(clause: syntax.MatchRecognize, times: tuple[str, ...], named: _Named)
             raise source.error(
                 "windows are of time, so their rows are matched in its order, ascending", item
             )
-        if item.descending or item.nulls_first:
-            raise source.not_supported(
-                f"ORDER BY … {'DESC' if item.descending else 'NULLS FIRST'} over a stream",
-                item,
-                "its events are matched in the order of time; match FROM (SELECT * FROM …), which "
-                "is read whole and sorted",
-            )
     first, *_ = columns = _columns_of(items)
     name, data_type = named.find(first)
     if times and name not in times:
@@ -211,7 +198,7 @@ def _order(clause: syntax.MatchRecognize, times: tuple[str, ...], named: _Named)
             f"{data_type.value}",
             first,
         )
-    names = named.distinct(columns, "ORDER BY")
+    names = named.distinct(columns)
     return _Order(Attribute(name, data_type), names[1:], names)
 
 
@@ -243,12 +230,12 @@ def bind_order(query: PatternQuery, attributes: Attributes, source: Source) -> t
     """Return what rows are sorted by before they are matched."""
     named = _Named(query, attributes, source)
     items = query.recognize.order_by
-    named.distinct(_columns_of(items), "ORDER BY")
-    found = [named.find(column) for column in _columns_of(items)]
-    return tuple(
-        SortKey(Attribute(name, kind), item.descending, item.nulls_first)
-        for (name, kind), item in zip(found, items, strict=True)
-    )
+    found: dict[str, SortKey] = {}
+    for column, item in zip(_columns_of(items), items, strict=True):
+        name, kind = named.find(column)
+        # Rows that a column orders are alike in it, so a second mention orders none.
+        found.setdefault(name, SortKey(Attribute(name, kind), item.descending, item.nulls_first))
+    return tuple(found.values())
 
 
 def _sorted_order(keys: tuple[SortKey, ...], times: tuple[str, ...], *, needs_time: bool) -> _Order:
@@ -316,7 +303,7 @@ def _windows(
     """Return the windows, and what PARTITION BY names, columns of theirs among it."""
     call, clause, source = query.windows, query.recognize, named.source
     if call is None:
-        return None, named.distinct(clause.partition_by, "PARTITION BY")
+        return None, named.distinct(clause.partition_by)
     if clause.strategy is None:
         raise source.error(
             f"one match per start depends on where a window begins, so MATCH_RECOGNIZE over "
@@ -338,9 +325,8 @@ def _windows(
     for column in clause.partition_by:
         of_window = resolve(column.name, _OF_WINDOW)
         name = of_window or named.find(column)[0]
-        if name in shown:
-            raise source.error(f"PARTITION BY names '{name}' twice", column)
-        shown.append(name)
+        if name not in shown:
+            shown.append(name)
     if isinstance(windows, CumulateWindows) and not {*_OF_WINDOW} <= {*shown}:
         raise source.error(
             "windows of CUMULATE start together, so PARTITION BY names both window_start and "

@@ -16,7 +16,10 @@ from replay.engines.source import TableSource
 from replay.engines.statistics import SnapshotStatistics, statistics_of
 from replay.filters.requirements import FilteredEvents
 from replay.language.aggregation import to_aggregation
+from replay.language.answers import in_full
 from replay.language.bound import (
+    ROW_NUMBER,
+    Attribute,
     BoundPatternQuery,
     BoundQuery,
     BoundSelect,
@@ -27,6 +30,7 @@ from replay.language.bound import (
     Outer,
     Relation,
     SituationRelation,
+    SortKey,
     StreamRelation,
     SubqueryRelation,
     WindowAggregation,
@@ -256,7 +260,8 @@ class Opener:
         if isinstance(relation, StreamRelation):
             return self._read(relation, Reading(_at_least_one(columns, relation), where))
         if isinstance(relation, SubqueryRelation):
-            return self.open_below(pruned(relation, columns).query)
+            below = pruned(relation, columns)
+            return _in_order(self.open_below(below.query), below)
         if isinstance(relation, SituationRelation):
             return self._open_situations(relation, where)
         return self._open_join(relation, columns, where)
@@ -350,6 +355,20 @@ class Opener:
     def _new_source(self) -> Callable[..., TableSource]:
         shared = self.catalog.shared
         return TableSource if shared is None else shared.table_source
+
+
+def _in_order(flow: Flow, relation: SubqueryRelation) -> Flow:
+    """Return rows of a subquery by the time that is asked of them, if nothing orders them yet.
+
+    They are those of a table in memory, which is at hand whole.
+    """
+    query, time = relation.query, relation.time
+    is_ordered = not isinstance(query, BoundSelect) or query.time is not None
+    if time is None or time == ROW_NUMBER or is_ordered:
+        return flow
+    types = dict(relation.columns)
+    key = SortKey(Attribute(time, types[time] or DataType.NULL))
+    return OperatorFlow(flow, OuterOperator(in_full(relation.columns, (key,))))
 
 
 def _unfiltered(what: WindowAggregation) -> WindowAggregation:
