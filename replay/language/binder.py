@@ -33,6 +33,7 @@ from replay.language.bound import (
     Columns,
     CumulateWindows,
     JoinRelation,
+    OneRow,
     Relation,
     RowWindows,
     SessionWindows,
@@ -295,6 +296,8 @@ class _Read:
 def _reference(node: Reference, catalog: Catalog, source: Source) -> _Read:
     """Resolve what stands after FROM."""
     match node:
+        case syntax.OneRow():
+            return _Read(OneRow(), RelationColumns((), source, what="column"))
         case StreamName():
             return _stream(node, catalog, source)
         case Subquery():

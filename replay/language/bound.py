@@ -427,6 +427,14 @@ PatternWindows = TimeWindows | CumulateWindows | SlidingWindows
 
 
 @dataclass(frozen=True, slots=True)
+class OneRow:
+    """One row without columns, which a SELECT without FROM reads."""
+
+    columns: Columns = ()
+    time: None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StreamRelation:
     """A stream of a store, or a table in memory."""
 
@@ -545,7 +553,7 @@ class SituationRelation:
     time: str = DETECTION_TIME
 
 
-Relation = StreamRelation | SubqueryRelation | JoinRelation | SituationRelation
+Relation = OneRow | StreamRelation | SubqueryRelation | JoinRelation | SituationRelation
 
 
 # ---------------------------------------------------------------------------------------------

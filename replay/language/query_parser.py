@@ -25,6 +25,7 @@ from replay.language.syntax import (
     FirstEvent,
     Identifier,
     Join,
+    OneRow,
     PatternQuery,
     Query,
     Reference,
@@ -91,8 +92,6 @@ def _refuse_other_languages(cursor: Cursor) -> None:
         raise cursor.error(f"a query begins with SELECT, found {describe(first)}")
     if not keys & {"MATCH_RECOGNIZE", "MATCH_SITUATIONS"}:
         _refuse_misspelt(cursor)
-    if first.key == "SELECT" and "FROM" not in keys:
-        raise cursor.error("this SELECT has no FROM; write SELECT * FROM stream WHERE …")
 
 
 def in_sql(text: str) -> str | None:
@@ -212,11 +211,10 @@ def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
         return _situation_query(cursor)
     at = cursor.expect("SELECT").at
     distinct, select = _select_list(cursor)
-    cursor.expect("FROM", "after the columns of SELECT")
-    source = _references(cursor)
+    source = _references(cursor) if cursor.accept("FROM") else OneRow(at=at)
     if cursor.token.key != "MATCH_RECOGNIZE":
         _check_windows_alone(cursor, source)
-        clauses = _parse_clauses(cursor, "FROM")
+        clauses = _parse_clauses(cursor, "SELECT" if isinstance(source, OneRow) else "FROM")
         return SelectQuery(select, source, distinct=distinct, **clauses, at=at)
     pattern_source, windows = _pattern_source(cursor, source)
     cursor.advance()
@@ -304,13 +302,24 @@ def _select_item(cursor: Cursor) -> syntax.SelectItem:
         raise cursor.error(f"expected a column of the answer or *, found {describe(token)}")
     expression = accept_star(cursor) or parse_expression(cursor)
     alias = None
-    if cursor.accept("AS") or (cursor.token.kind in (NAME, QUOTED) and cursor.token.key != "FROM"):
+    if cursor.accept("AS") or _is_alias(cursor):
         if isinstance(expression, syntax.Star):
             raise cursor.error("* stands for several columns and cannot take a name", token.at)
         alias = cursor.identifier("a name after AS")
-    if cursor.token.key not in (",", "FROM"):
+    if cursor.token.key not in _BEHIND_ITEMS and cursor.token.kind != END:
         raise cursor.error(f"expected ',' and a column, or FROM, found {describe(cursor.token)}")
     return syntax.SelectItem(expression, alias, at=token.at)
+
+
+def _is_alias(cursor: Cursor) -> bool:
+    """Tell whether a name without AS comes next; a word of a clause is one before ',' or FROM."""
+    token, following = cursor.token, cursor.peek()
+    if token.kind != NAME or token.key == "FROM":
+        return token.kind == QUOTED
+    hint = did_you_mean(token.key, ["FROM"]) if following.kind in (NAME, QUOTED) else ""
+    if hint and following.key not in _BEHIND_ITEMS:
+        raise cursor.error(f"expected ',' and a column, or FROM, found '{token.text}'{hint}")
+    return token.key not in _CLAUSES or following.key in (",", "FROM")
 
 
 def _group_by(cursor: Cursor) -> tuple[Expression, ...]:
@@ -375,6 +384,9 @@ _CLAUSES: dict[str, tuple[str, str, Callable[[Cursor], object]]] = {
     "FETCH": ("FETCH", "limit", _fetch),
 }
 """By its first word: how a clause is called, its field, and how the rest of it is parsed."""
+
+_BEHIND_ITEMS = frozenset({",", "FROM", ")", ";", *_CLAUSES})
+"""What comes behind a column of the answer; it may also be the end."""
 
 _RANKS = {
     "WHERE": 0,

@@ -166,6 +166,12 @@ class RelationColumns(Columns):
             return self
         return _RowColumns(self.columns[: self._own], self._source, what=self._what)
 
+    def all(self, star: syntax.Star) -> list[syntax.Column]:
+        """Return the columns that ``*`` or ``m.*`` stands for."""
+        if not self.columns:
+            raise self._nothing(star)
+        return super().all(star)
+
     def _all(self, qualifier: Identifier | None) -> Sequence[str]:
         return [column.name for column in self._of_side(qualifier)]
 
@@ -215,8 +221,14 @@ class RelationColumns(Columns):
 
     def missing(self, node: syntax.Column) -> BindError:
         """Return the error on a column that is not there."""
+        if not self.columns:
+            return self._nothing(node)
         titles = list(dict.fromkeys(column.title for column in self.columns))
         return self._source.unknown(self._what, node.name.name, titles, node.name)
+
+    def _nothing(self, node: syntax.Column | syntax.Star) -> BindError:
+        what = to_sql(node)
+        return self._source.error(f"this SELECT has no FROM; write SELECT {what} FROM stream", node)
 
     def _qualifier(self, symbol: Identifier) -> str:
         qualifier = resolve(symbol, self.qualifiers)

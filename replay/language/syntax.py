@@ -496,6 +496,11 @@ class PatternQuery(Clauses):
 
 
 @dataclass(frozen=True, slots=True)
+class OneRow(Node):
+    """What a SELECT without FROM reads: one row without columns."""
+
+
+@dataclass(frozen=True, slots=True)
 class StreamName(Node):
     """``stream [AS alias]``."""
 
@@ -627,12 +632,12 @@ class Situations(Node):
     alias: Identifier | None = None
 
 
-Reference = StreamName | Subquery | WindowCall | Join | Situations
+Reference = OneRow | StreamName | Subquery | WindowCall | Join | Situations
 
 
 @dataclass(frozen=True, slots=True)
 class SelectQuery(Clauses):
-    """``SELECT … FROM …`` without MATCH_RECOGNIZE."""
+    """``SELECT … [FROM …]`` without MATCH_RECOGNIZE."""
 
     select: tuple[SelectItem, ...]
     source: Reference
@@ -662,6 +667,8 @@ def has_situations(query: Query) -> bool:
 
 def _names(node: Query | Reference) -> tuple[str, ...]:
     match node:
+        case OneRow():
+            return ()
         case StreamName():
             return (node.name.name,)
         case Subquery() | CreateStream():

@@ -14,6 +14,7 @@ from replay.language.bound import (
     BoundQuery,
     Expression,
     JoinRelation,
+    OneRow,
     Relation,
     SituationRelation,
     StreamRelation,
@@ -69,6 +70,8 @@ def _open_relation(
 
     ``where`` is what is asked of its rows afterwards: a join may leave out others.
     """
+    if isinstance(relation, OneRow):
+        raise NotSupportedError("a SELECT without FROM has no events to wait for; use replay.query")
     if isinstance(relation, StreamRelation):
         return StreamPort(relation.name, relation.time, columns, schema_of)
     if isinstance(relation, SubqueryRelation):

@@ -27,6 +27,7 @@ from replay.language.bound import (
     Expression,
     JoinRelation,
     Literal,
+    OneRow,
     Outer,
     Relation,
     SituationRelation,
@@ -84,6 +85,10 @@ from replay.running.steps import (
 
 TABLE_PLANS = ("auto", "full", "replay")
 """Plans of a table in memory, which is always replayed in full."""
+
+
+_ONE_ROW = pa.table({"(row)": [0]})
+"""What a SELECT without FROM reads; no name reaches its column, which says that there is a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +262,9 @@ class Opener:
 
         ``where`` is what is asked of its rows afterwards: a relation may leave out others.
         """
+        if isinstance(relation, OneRow):
+            source = TableSource(_ONE_ROW, _ONE_ROW.column_names, time=None, name="one row")
+            return TableFlow(source, Reading(tuple(_ONE_ROW.column_names)))
         if isinstance(relation, StreamRelation):
             return self._read(relation, Reading(_at_least_one(columns, relation), where))
         if isinstance(relation, SubqueryRelation):
