@@ -44,6 +44,8 @@ from replay.sql.constructs import (
     is_window_call,
     is_window_join,
 )
+from replay.sql.rewriting import rewritten
+from replay.sql.scope import Named, Scope, find, goes_along, input_of
 
 STATEMENTS_CACHED = 256
 """Statements taken apart that are kept per process."""
@@ -153,50 +155,6 @@ def take_apart(text: str) -> Apart | Ours | None:
 # ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """A query that WITH names."""
-
-    name: str
-    first: int
-    stop: int
-    """Its tokens, from the name to behind the parenthesis."""
-    ours: frozenset[str] | None
-    """What it reads, in lower case, if our language reads it."""
-    is_recursive: bool
-
-
-_Scope = tuple[_Named, ...]
-
-
-def _find(scope: _Scope, name: str) -> _Named | None:
-    return next((known for known in reversed(scope) if known.name.lower() == name.lower()), None)
-
-
-def _goes_along(scope: _Scope, known: _Named) -> bool:
-    """Tell whether a query of WITH can stand in the text of a cut.
-
-    What it reads must not have the name of a later one that cannot: in the cut that one is a
-    relation, which this query would read too.
-    """
-    if known.ours is None:
-        return False
-    later = scope[scope.index(known) + 1 :]
-    return all(_goes_along(scope, one) for one in later if one.name.lower() in known.ours)
-
-
-def _input_of(scope: _Scope, name: str) -> _Named | None:
-    """Return the query of WITH that a name left over in a cut stands for.
-
-    Where one that goes along has the name, it is left over in that one itself or before it.
-    """
-    known = _find(scope, name)
-    while known is not None and _goes_along(scope, known):
-        scope = scope[: scope.index(known)]
-        known = _find(scope, name)
-    return known
-
-
 _NO_ALIAS_WORDS = """
     ANTI ASOF CROSS FULL INNER JOIN LEFT MATCH_RECOGNIZE MATCH_SITUATIONS NATURAL ON PIVOT
     POSITIONAL RIGHT SEMI TABLESAMPLE UNPIVOT USING WITHIN
@@ -224,6 +182,8 @@ class _Scanner:
     reads: list[Read] = field(default_factory=list)
     replaced: dict[int, tuple[int, str]] = field(default_factory=dict)
     """By its first place, what stands for some tokens and where it goes on."""
+    rewritten: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """Likewise, what DuckDB reads otherwise than our language."""
     sources: set[str] = field(default_factory=set)
     """Names and aliases of sources, in lower case."""
     has_rows: bool = False
@@ -318,10 +278,12 @@ class _Scanner:
         return composer.compose()
 
     def _add(self, composer: Composer, first: int, stop: int) -> None:
-        replaced: Mapping[int, tuple[int, str]] = {} if composer.is_ours else self.replaced
+        replaced: Mapping[int, tuple[int, str]] = {}
+        if not composer.is_ours:
+            replaced = {**self.rewritten, **self.replaced}
         composer.add_tokens(self.tokens, first, stop, parameters=self.parameters, replaced=replaced)
 
-    def _with_before(self, composer: Composer, scope: _Scope) -> None:
+    def _with_before(self, composer: Composer, scope: Scope) -> None:
         """Add the queries of WITH that are in scope."""
         latest = {known.name.lower(): known for known in scope}
         chosen = [known for known in scope if latest[known.name.lower()] is known]
@@ -345,6 +307,7 @@ class _Scanner:
                     f"names that begin with {MADE_UP} are Chronicle's own",
                     **place(self.text, token.at),
                 )
+        self.rewritten = dict(rewritten(self.text, self.tokens, self.closing))
         self._query(0, stop, (), frozenset())
         # What Chronicle's answers and sources stand for.
         replaced = {i for first, (end, _) in self.replaced.items() for i in range(first, end)}
@@ -373,7 +336,7 @@ class _Scanner:
             return False
         return token.text.lower() in self.sources and after.key != "." and before.key != "."
 
-    def _query(self, first: int, stop: int, scope: _Scope, outer: frozenset[str]) -> None:
+    def _query(self, first: int, stop: int, scope: Scope, outer: frozenset[str]) -> None:
         """Go through a query with its WITH and its sides of UNION."""
         if self._cut_query(first, stop, scope, outer):
             return
@@ -387,7 +350,7 @@ class _Scanner:
         if last < stop:  # ORDER BY and the like of all sides
             self._walk(last, stop, scope, outer, in_query=True)
 
-    def _named(self, i: int, stop: int, scope: _Scope) -> tuple[int, _Scope]:
+    def _named(self, i: int, stop: int, scope: Scope) -> tuple[int, Scope]:
         """Go through WITH; return the place behind it, and the scope with its names."""
         is_recursive = self.tokens[i + 1].key == "RECURSIVE"
         i += 2 if is_recursive else 1
@@ -411,7 +374,7 @@ class _Scanner:
             ours = None
             if isinstance(query, Composed):
                 ours = frozenset(map(str.lower, streams_of(parse_query(query.text))))
-            own = _Named(name.text, first, end + 1, ours, is_recursive)
+            own = Named(name.text, first, end + 1, ours, is_recursive)
             inside = (*scope, own) if is_recursive else scope
             self._query(opening + 1, end, inside, frozenset())
             scope = (*scope, own)
@@ -456,7 +419,7 @@ class _Scanner:
             yield i
             i = self.closing[i] + 1 if i in self.closing else i + 1
 
-    def _side(self, first: int, stop: int, scope: _Scope, outer: frozenset[str]) -> None:
+    def _side(self, first: int, stop: int, scope: Scope, outer: frozenset[str]) -> None:
         if first >= stop:
             raise self.error("expected a query here", first)
         self.has_rows |= self.tokens[first].key in ("FROM", "TABLE")
@@ -482,18 +445,16 @@ class _Scanner:
         is_clause = is_pattern_clause(self.tokens, i) or is_definition(self.tokens, i)
         return is_clause or is_window_call(self.tokens, i)
 
-    def _ours(
-        self, first: int, stop: int, scope: _Scope, before: str = ""
-    ) -> Composed | QueryError:
+    def _ours(self, first: int, stop: int, scope: Scope, before: str = "") -> Composed | QueryError:
         """Return tokens as a query of ours, or why they are none."""
         if not before and has_construct(self.tokens, self.closing, first, stop):
             return NotSupportedError("")
         composer = Composer(is_ours=True)
         names = {t.text.lower() for t in self.tokens[first:stop] if t.kind in (NAME, QUOTED)}
-        needed: list[_Named] = []
+        needed: list[Named] = []
         for known in reversed(scope):
-            is_named = known.name.lower() in names and _find(scope, known.name) is known
-            if is_named and _goes_along(scope, known):
+            is_named = known.name.lower() in names and find(scope, known.name) is known
+            if is_named and goes_along(scope, known):
                 needed.insert(0, known)
                 inside = self.tokens[known.first : known.stop]
                 names |= {t.text.lower() for t in inside if t.kind in (NAME, QUOTED)}
@@ -509,14 +470,14 @@ class _Scanner:
             return error
         return composed
 
-    def _clause(self, first: int, stop: int, scope: _Scope, before: str) -> Composed:
+    def _clause(self, first: int, stop: int, scope: Scope, before: str) -> Composed:
         """Return a source with its pattern clause as a query of ours, which it must be."""
         found = self._ours(first, stop, scope, before)
         if isinstance(found, QueryError):
             raise found
         return found
 
-    def _cut_query(self, first: int, stop: int, scope: _Scope, outer: frozenset[str]) -> bool:
+    def _cut_query(self, first: int, stop: int, scope: Scope, outer: frozenset[str]) -> bool:
         """Cut out a whole query if it is ours and holds one of our clauses; tell whether."""
         if not self._holds_ours(first, stop):
             return False
@@ -537,7 +498,7 @@ class _Scanner:
         first: int,
         stop: int,
         query: Composed,
-        scope: _Scope,
+        scope: Scope,
         outer: frozenset[str],
         *,
         is_query: bool = False,
@@ -548,7 +509,7 @@ class _Scanner:
         relation = self._relation()
         names = streams_of(parse_query(query.text))
         for name in names:
-            known = _input_of(scope, name)
+            known = input_of(scope, name)
             if known is not None and known.first <= first < known.stop:
                 raise self.not_supported(
                     "one of Chronicle's clauses over the recursive query it stands in", first
@@ -562,7 +523,7 @@ class _Scanner:
         text = f"SELECT * FROM {relation}" if is_query else relation + self._own_alias(first, stop)
         self.replaced[first] = (stop, text)
 
-    def _whole_of(self, known: _Named, scope: _Scope) -> Composed:
+    def _whole_of(self, known: Named, scope: Scope) -> Composed:
         """Return the query that gives all rows of one that WITH names."""
         composer = Composer(is_ours=False)
         self._with_before(composer, scope[: scope.index(known) + 1])
@@ -606,7 +567,7 @@ class _Scanner:
         self,
         first: int,
         stop: int,
-        scope: _Scope,
+        scope: Scope,
         outer: frozenset[str],
         *,
         in_query: bool = False,
@@ -641,7 +602,7 @@ class _Scanner:
                 expects = True
             i += 1
 
-    def _inside(self, opening: int, scope: _Scope, outer: frozenset[str]) -> None:
+    def _inside(self, opening: int, scope: Scope, outer: frozenset[str]) -> None:
         """Go through what stands in parentheses."""
         end, i = self.closing[opening], opening + 1
         if self._is_query_in(opening):
@@ -676,7 +637,7 @@ class _Scanner:
             elif in_from and self._is_alias(i):
                 yield self.tokens[i].text.lower()
 
-    def _source(self, i: int, scope: _Scope, outer: frozenset[str]) -> int:
+    def _source(self, i: int, scope: Scope, outer: frozenset[str]) -> int:
         """Go through a source of FROM; return the place behind it."""
         token, following = self.tokens[i], self.tokens[i + 1]
         if token.key == "(":
@@ -700,7 +661,7 @@ class _Scanner:
             query = self._clause(i, end, scope, "SELECT * FROM")
             self._cut(i, end, query, scope, outer, bounds=self._bounds(i, end, query))
             return self._behind_alias(end)
-        if _find(scope, token.text) is not None:
+        if find(scope, token.text) is not None:
             return self._behind_alias(i + 1)
         return self._read(i, i + 1, token.text, is_file=False)
 
@@ -731,7 +692,7 @@ class _Scanner:
             i += 2 if self.tokens[i].key == "AS" else 1
         return self.closing[i + 1] + 1 if is_pattern_clause(self.tokens, i) else None
 
-    def _in_parentheses(self, i: int, scope: _Scope, outer: frozenset[str]) -> int:
+    def _in_parentheses(self, i: int, scope: Scope, outer: frozenset[str]) -> int:
         """Go through a subquery or a join in parentheses; return the place behind it."""
         end = self.closing[i]
         if not self._is_query_in(i):
@@ -756,7 +717,7 @@ class _Scanner:
         self._cut(i, stop, query, (), outer, inputs=(Input(name, composer.compose()),))
         return self._behind_alias(stop)
 
-    def _table_function(self, i: int, scope: _Scope, outer: frozenset[str]) -> int:
+    def _table_function(self, i: int, scope: Scope, outer: frozenset[str]) -> int:
         token, inside = self.tokens[i], self.tokens[i + 2]
         end = self.closing[i + 1]
         window = inside if token.key == "TABLE" else token

@@ -18,6 +18,7 @@ import duckdb
 
 from replay.language.tokens import in_quotes
 from replay.limits import check_limits
+from replay.sql.overrides import OVERRIDES
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ def _connect(allowed: Allowed) -> duckdb.DuckDBPyConnection:
     paths = ", ".join(map(in_quotes, allowed.paths))
     connection.execute(
         f"SET TimeZone='UTC'; SET allowed_paths=[{paths}]; SET enable_external_access=false;"
-        "SET lock_configuration=true"
+        f"SET lock_configuration=true; {OVERRIDES}"
     )
     return connection
 

@@ -22,12 +22,14 @@ from replay.language.tokens import PlaceArguments, place
 from replay.sql.apart import MADE_UP, Apart
 from replay.sql.composed import Composed
 from replay.sql.constructs import CALLABLE
+from replay.sql.overrides import NO_VALUES
 
 _NEAR = re.compile(r'syntax error at (?:or near "(.*)"|end of input)', re.DOTALL)
 _NO_COLUMN = re.compile(
     r'(?:Referenced column "|not have a column named "|Cannot extract field \')(.+?)["\']'
 )
 _NO_FUNCTION = re.compile(r"Function with name (\S+) does not exist")
+_NO_VALUE = re.compile(r'Macro "?(\w+)"?\(\) does not support the supplied arguments')
 _NO_TYPE = re.compile(r"Type with name (\S+) does not exist")
 _NO_TABLE = re.compile(r'Referenced table "(.+?)" not found')
 _NO_OVERLOAD = re.compile(r"No function matches the given name and argument types '(.+?)'")
@@ -59,6 +61,13 @@ def told(
     if _MEMORY.search(message):
         return LimitExceededError(
             "memory", "DuckDB's part of the query needs more memory than it may have (--memory)"
+        )
+    hidden = _NO_VALUE.search(message)
+    if hidden is not None and hidden[1] in NO_VALUES:
+        # A word that is no column, for which DuckDB would call a function without arguments.
+        words = (word for word in apart.words if word in hidden[1] and word not in columns)
+        return UnknownNameError(
+            "column", max(words, key=len, default=hidden[1]), candidates=columns, **where
         )
     named = _NO_TABLE.search(message)
     if named is not None and named[1].upper() in map(str.upper, _symbols(apart)):
