@@ -44,6 +44,7 @@ from replay.sql.constructs import (
     is_window_call,
     is_window_join,
 )
+from replay.sql.ordered import Orderer, Ordering
 from replay.sql.rewriting import rewritten
 from replay.sql.scope import Named, Scope, find, goes_along, input_of
 
@@ -62,6 +63,8 @@ class Input:
     name: str
     """What it is called in the cut."""
     query: Composed
+    ordered: Composed | None = None
+    """The query with its rows as they stand in the streams, if it binds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +111,10 @@ class Apart:
     @property
     def queries(self) -> tuple[Composed, ...]:
         """All statements it is made of."""
-        inputs = (one.query for cut in self.cuts for one in cut.inputs)
-        return (self.main, *(cut.query for cut in self.cuts), *inputs)
+        inputs = [one for cut in self.cuts for one in cut.inputs]
+        ordered = [one.ordered for one in inputs if one.ordered is not None]
+        queries = [*(cut.query for cut in self.cuts), *(one.query for one in inputs), *ordered]
+        return (self.main, *queries)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -277,20 +282,39 @@ class _Scanner:
         self._add(composer, first, stop)
         return composer.compose()
 
-    def _add(self, composer: Composer, first: int, stop: int) -> None:
+    def _add(
+        self, composer: Composer, first: int, stop: int, ordering: Ordering | None = None
+    ) -> None:
         replaced: Mapping[int, tuple[int, str]] = {}
         if not composer.is_ours:
-            replaced = {**self.rewritten, **self.replaced}
+            changed = {} if ordering is None else ordering.replaced
+            replaced = {**self.rewritten, **self.replaced, **changed}
         composer.add_tokens(self.tokens, first, stop, parameters=self.parameters, replaced=replaced)
 
-    def _with_before(self, composer: Composer, scope: Scope) -> None:
+    def _with_before(
+        self, composer: Composer, scope: Scope, ordering: Ordering | None = None
+    ) -> None:
         """Add the queries of WITH that are in scope."""
         latest = {known.name.lower(): known for known in scope}
         chosen = [known for known in scope if latest[known.name.lower()] is known]
         for n, known in enumerate(chosen):
             word = "WITH RECURSIVE" if any(k.is_recursive for k in chosen) else "WITH"
             composer.add(word if n == 0 else ",", self.tokens[known.first].at)
-            self._add(composer, known.first, known.stop)
+            self._add(composer, known.first, known.stop, ordering)
+
+    def _ordered(self, first: int, stop: int, scope: Scope) -> Composed | None:
+        """Return a query with its rows as they stand in the streams; None if they have no place."""
+        orderer = Orderer(
+            self.tokens, self.closing, self.replaced, self._reads_all, self._behind_alias
+        )
+        ordering = orderer.ordering(first, stop, scope)
+        if ordering is None:
+            return None
+        composer = Composer(is_ours=False)
+        self._with_before(composer, scope, ordering)
+        self._add(composer, first, stop, ordering)
+        composer.add(ordering.end, self.tokens[first].at)
+        return composer.compose()
 
     # --- going through ------------------------------------------------------------------------
 
@@ -515,7 +539,7 @@ class _Scanner:
                     "one of Chronicle's clauses over the recursive query it stands in", first
                 )
             if known is not None:
-                inputs = (*inputs, Input(name, self._whole_of(known, scope)))
+                inputs = (*inputs, self._input(name, known, scope))
         given = {found.name for found in inputs}
         streams = tuple(name for name in names if name not in given)
         line = place(self.text, self.tokens[first].at)["line"]
@@ -523,12 +547,16 @@ class _Scanner:
         text = f"SELECT * FROM {relation}" if is_query else relation + self._own_alias(first, stop)
         self.replaced[first] = (stop, text)
 
-    def _whole_of(self, known: Named, scope: Scope) -> Composed:
-        """Return the query that gives all rows of one that WITH names."""
+    def _input(self, name: str, known: Named, scope: Scope) -> Input:
+        """Return the query that gives a cut all rows of one that WITH names."""
+        before = scope[: scope.index(known)]
         composer = Composer(is_ours=False)
-        self._with_before(composer, scope[: scope.index(known) + 1])
+        self._with_before(composer, (*before, known))
         composer.add(f"SELECT * FROM {quoted(known.name)}", self.tokens[known.first].at)
-        return composer.compose()
+        ordered = None
+        if not known.is_recursive and self.tokens[known.first + 2].key == "(":
+            ordered = self._ordered(known.first + 3, known.stop - 1, before)
+        return Input(name, composer.compose(), ordered)
 
     def _relation(self) -> str:
         return f"{MADE_UP}{len(self.cuts) + len(self.reads)}"
@@ -714,7 +742,8 @@ class _Scanner:
         composer.add(")", self.tokens[end].at)
         name = self._relation()
         query = self._clause(end + 1, stop, (), f"SELECT * FROM {name}")
-        self._cut(i, stop, query, (), outer, inputs=(Input(name, composer.compose()),))
+        given = Input(name, composer.compose(), self._ordered(i + 1, end, scope))
+        self._cut(i, stop, query, (), outer, inputs=(given,))
         return self._behind_alias(stop)
 
     def _table_function(self, i: int, scope: Scope, outer: frozenset[str]) -> int:

@@ -22,6 +22,7 @@ from replay.language.tokens import PlaceArguments, place
 from replay.sql.apart import MADE_UP, Apart
 from replay.sql.composed import Composed
 from replay.sql.constructs import CALLABLE
+from replay.sql.ordered import NUMBERED
 from replay.sql.overrides import NO_VALUES
 
 _NEAR = re.compile(r'syntax error at (?:or near "(.*)"|end of input)', re.DOTALL)
@@ -143,8 +144,10 @@ def _first_line(message: str) -> str:
 def _without_made_up(message: str, apart: Apart) -> str:
     """Return a message with the names that the user knows."""
     for read in apart.reads:
-        message = re.sub(rf"\b{read.relation}\b", lambda _, name=read.name: name, message)  # type: ignore[misc]
-    return re.sub(rf"{MADE_UP}\d+", "a part that Chronicle answers", message)
+        message = re.sub(
+            rf"\b{read.relation}(?:{NUMBERED})?\b", lambda _, name=read.name: name, message
+        )  # type: ignore[misc]
+    return re.sub(rf"{MADE_UP}\d+\w*", "a part that Chronicle answers", message)
 
 
 def damaged(error: Exception, names: Iterable[str]) -> CorruptBlockError | None:

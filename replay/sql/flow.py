@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from chronicle.words import number_of
@@ -18,10 +19,11 @@ from replay.query_plan import AnyPlan, FlowPlan
 from replay.running.catalog import Catalog, StoreCatalog, WithoutEvents
 from replay.running.run import OurQuestion, QueryRequest, Run, open_run
 from replay.sql.answers import AnswerTypes, check_columns, in_38_digits, taken
-from replay.sql.apart import Apart, Cut, Read
+from replay.sql.apart import Apart, Cut, Input, Read
 from replay.sql.composed import Composed
 from replay.sql.connection import Allowed, Session
 from replay.sql.failures import damaged, told
+from replay.sql.ordered import NUMBERED, ROW
 from replay.sql.parameters import place_of, to_duckdb
 from replay.sql.relations import columns_read, paths_of, select_of, select_of_files
 
@@ -168,7 +170,7 @@ class SqlFlow:
 
     def _answer_cut(self, session: Session, cut: Cut) -> None:
         """Answer a cut, and give DuckDB its rows."""
-        inputs = {one.name: self._whole(session, one.query) for one in cut.inputs}
+        inputs = {one.name: self._input(session, one) for one in cut.inputs}
         if cut.relation not in self._runs or self.is_dry:
             run = self._opened(cut, inputs)
             self._runs.setdefault(cut.relation, run)
@@ -178,8 +180,18 @@ class SqlFlow:
         table = in_38_digits(pa.concat_tables(run.flow.tables()), what)
         self._register(session, cut.relation, table, what)
 
-    def _whole(self, session: Session, query: Composed) -> pa.Table:
-        """Return all rows of what DuckDB answers before a cut."""
+    def _input(self, session: Session, given: Input) -> pa.Table:
+        """Return all rows of what DuckDB answers before a cut, as they stand in the streams.
+
+        An aggregate has no place there: its query does not bind with one.
+        """
+        query = given.query
+        if given.ordered is not None:
+            try:
+                self._relation(session, given.ordered.with_selects(self._selects))
+                query = given.ordered
+            except QueryError:
+                pass
         tables = self._rows(session, query)
         return pa.concat_tables([next(tables)] if self.is_dry else tables)
 
@@ -187,17 +199,15 @@ class SqlFlow:
 
     def _prepared(self) -> Session:
         """Return a session in which all that the statement reads is there."""
-        selects = [(read, *self._select(read)) for read in self.apart.reads]
-        paths = tuple(sorted({path for _, _, found in selects for path in found}))
+        found = [self._select(read) for read in self.apart.reads]
+        paths = tuple(sorted({path for some in found for path in some}))
         memory = current_limits().memory
         session = Session(Allowed(paths, self.asked.threads, memory))
         try:
-            for read, select, _ in selects:
-                if select is None:
+            for read in self.apart.reads:
+                if read.relation not in self._selects:
                     table = self.catalog.table(read.name)
                     self._register(session, read.relation, table, f"table '{read.name}'")
-                else:
-                    self._selects[read.relation] = select
             for cut in self.apart.cuts:
                 self._answer_cut(session, cut)
         except BaseException:
@@ -205,26 +215,32 @@ class SqlFlow:
             raise
         return session
 
-    def _select(self, read: Read) -> tuple[str | None, list[str]]:
-        """Return by which SELECT DuckDB reads a source, and the files of it.
+    def _select(self, read: Read) -> list[str]:
+        """Note by which SELECT DuckDB reads a source, and return the files of it.
 
         No SELECT: a table in memory. The bytes that may be read of a stream are verified.
         """
+        relation = read.relation
+        numbered = {relation: None, f"{relation}{NUMBERED}": f"{relation}{ROW}"}
         if read.is_file:
             paths = paths_of(read, self.apart)
-            self._n_files[read.relation] = len(paths)
-            return select_of_files(read, self.apart, paths), paths
+            self._n_files[relation] = len(paths)
+            for name, row in numbered.items():
+                self._selects[name] = select_of_files(read, self.apart, paths, row)
+            return paths
         snapshot = self.catalog.snapshot(read.name)
         if snapshot is None:
-            return None, []
+            return []
         check_columns(snapshot.schema, f"stream '{read.name}'")
         self._schemas.append(snapshot.schema)
         columns = [] if self.is_dry else columns_read(snapshot, self.apart.words)
         files = snapshot.stored_files(columns)
-        self._n_files[read.relation] = len(files)
+        self._n_files[relation] = len(files)
         paths = [str(file.path) for file in files]
         self._data_files += paths
-        return select_of(snapshot, files, columns), paths
+        for name, row in numbered.items():
+            self._selects[name] = select_of(snapshot, files, columns, row)
+        return paths
 
     def _in_words(self, read: Read) -> str:
         n_files = self._n_files.get(read.relation)
@@ -233,7 +249,11 @@ class SqlFlow:
     def _register(self, session: Session, name: str, table: pa.Table, what: str) -> None:
         check_columns(table.schema, what)
         self._schemas.append(table.schema)
-        session.cursor.register(name, taken(table))
+        given = taken(table)
+        session.cursor.register(name, given)
+        if any(f"{name}{NUMBERED}" in query.text for query in self.apart.queries):
+            rows = pa.array(np.arange(table.num_rows))
+            session.cursor.register(f"{name}{NUMBERED}", given.append_column(f"{name}{ROW}", rows))
 
     def _params(self, query: Composed) -> dict[str, object]:
         """Return the values of a query's parameters."""

@@ -49,11 +49,13 @@ def columns_read(snapshot: Snapshot, words: frozenset[str]) -> list[str]:
     return names if "*" in words else [name for name in names if name.lower() in words]
 
 
-def select_of(snapshot: Snapshot, files: Sequence[Stored], columns: Sequence[str]) -> str:
+def select_of(
+    snapshot: Snapshot, files: Sequence[Stored], columns: Sequence[str], row: str | None = None
+) -> str:
     """Return the SELECT by which DuckDB reads ``columns`` of a version of a stream, in its order.
 
     Data files follow each other in time, so that reading one after the other is that order. Files
-    that hold the same columns are one scan.
+    that hold the same columns are one scan. ``row`` names a further column that numbers the rows.
     """
     with_nan = frozenset(
         name
@@ -67,17 +69,30 @@ def select_of(snapshot: Snapshot, files: Sequence[Stored], columns: Sequence[str
         return file.held.intersection(snapshot.schema.names), constants
 
     groups = (list(group) for _, group in groupby(files, key=kind))
-    selects = [_scan(snapshot.schema, group, with_nan) for group in groups]
+    selects = [
+        _scan(snapshot.schema, group, with_nan, _numbers(row, n)) for n, group in enumerate(groups)
+    ]
     if not selects:
-        nothing = ", ".join(
-            f"CAST(NULL AS {sql_type(f.type)}) AS {quoted(f.name)}" for f in snapshot.schema
-        )
-        return f"SELECT {nothing} WHERE FALSE"
+        nothing = [f"CAST(NULL AS {sql_type(f.type)}) AS {quoted(f.name)}" for f in snapshot.schema]
+        nothing += [] if row is None else [f"CAST(NULL AS BIGINT) AS {row}"]
+        return f"SELECT {', '.join(nothing)} WHERE FALSE"
     return " UNION ALL ".join(selects)
 
 
-def _scan(schema: pa.Schema, files: list[Stored], with_nan: frozenset[str]) -> str:
-    """Return the SELECT that reads files which hold the same columns.
+def _numbers(row: str | None, scan: int) -> list[str]:
+    """Return the column that numbers the rows of a scan, behind those of the scans before it.
+
+    DuckDB tells the place of a file in the list and of a row in its file, and reads no more by it.
+    """
+    if row is None:
+        return []
+    return [f"({scan << 56} | (CAST(file_index AS BIGINT) << 36) | file_row_number) AS {row}"]
+
+
+def _scan(
+    schema: pa.Schema, files: list[Stored], with_nan: frozenset[str], numbers: Sequence[str]
+) -> str:
+    """Return the SELECT that reads files which hold the same columns, and numbers their rows.
 
     DuckDB passes blocks over by their extremes, which say nothing of NaN, and NaN is greater than
     any number there: it must not know that a value is that of a column which has one.
@@ -95,7 +110,8 @@ def _scan(schema: pa.Schema, files: list[Stored], with_nan: frozenset[str]) -> s
             value = "NULL"
         columns.append(f"CAST({value} AS {kind}) AS {name}")
     listed = ", ".join(in_quotes(str(file.path)) for file in files)
-    return f"SELECT {', '.join(columns)} FROM read_parquet([{listed}], hive_partitioning=false)"
+    selected = ", ".join([*columns, *numbers])
+    return f"SELECT {selected} FROM read_parquet([{listed}], hive_partitioning=false)"
 
 
 def sql_type(kind: pa.DataType) -> str:
@@ -129,13 +145,15 @@ def paths_of(read: Read, apart: Apart) -> list[str]:
     return [str(Path(path).absolute()) for path in found]
 
 
-def select_of_files(read: Read, apart: Apart, paths: Iterable[str]) -> str:
+def select_of_files(read: Read, apart: Apart, paths: Iterable[str], row: str | None = None) -> str:
     """Return the SELECT by which DuckDB reads files that a statement names.
 
-    Without external access it takes paths to the letter, whatever signs they have.
+    Without external access it takes paths to the letter, whatever signs they have. ``row`` names a
+    further column that numbers the rows.
     """
     listed = ", ".join(in_quotes(path) for path in paths)
-    return f"SELECT * FROM {_reader_of(read, apart)}([{listed}])"
+    numbers = "" if row is None else f", row_number() OVER () AS {row}"
+    return f"SELECT *{numbers} FROM {_reader_of(read, apart)}([{listed}])"
 
 
 def _reader_of(read: Read, apart: Apart) -> str:
