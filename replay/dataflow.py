@@ -255,9 +255,10 @@ class Dataflow:
         names: tuple[str, str] = ("l", "r"),
         left: bool = False,
     ) -> Dataflow:
-        """Pair each row with the last one of another dataflow before it.
+        """Pair each row with the nearest one of another dataflow before it, or behind.
 
-        ``on`` holds ``l.t >= r.t``, or ``>``, and equalities; the others are as in `join`.
+        ``on`` holds ``l.t >= r.t`` or ``>`` for the latest before, ``<=`` or ``<`` for the next,
+        equalities, and conditions on one side; the others are as in `join`.
         """
         word = "ASOF LEFT JOIN" if left else "ASOF JOIN"
         bound = "" if within is None else f"\n  WITHIN {_length(within)}"

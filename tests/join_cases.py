@@ -52,6 +52,8 @@ def join_of(
     condition: Expression | None = None,
     windows: tuple[JoinWindow | None, JoinWindow | None] = (None, None),
     strict: bool = False,
+    forward: bool = False,
+    null_safe: tuple[bool, ...] = (),
 ) -> JoinRelation:
     """Return the join of streams ``l`` and ``r``, both of `SCHEMA`."""
     is_asof = kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
@@ -72,6 +74,8 @@ def join_of(
         left_time="t",
         right_time="t",
         asof_strict=strict,
+        asof_forward=forward,
+        null_safe=null_safe,
     )
 
 
@@ -86,6 +90,12 @@ def row(t: int, k: int | None = 0, s: str | None = "a", x: float | None = 0.0) -
 def equals(one: Any, other: Any) -> bool:
     """SQL's equality, which is never true of NULL, and here never of NaN."""
     return one is not None and other is not None and one == other
+
+
+def is_like(one: Any, other: Any) -> bool:
+    """IS NOT DISTINCT FROM: NULL is like NULL, and NaN like NaN."""
+    are_nan = isinstance(one, float) and isinstance(other, float) and one != one and other != other
+    return (one is None and other is None) or are_nan or equals(one, other)
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,11 @@ class JoinCase:
 
         def agree(i: int, j: int) -> bool:
             one, other = self.left[i], self.right[j]
-            keys = all(equals(one[a], other[b]) for a, b in join.equal)
+            alike = join.null_safe or (False,) * len(join.equal)
+            keys = all(
+                (is_like if like else equals)(one[a], other[b])
+                for (a, b), like in zip(join.equal, alike, strict=True)
+            )
             return keys and self.holds(one, other)
 
         times = [row["t"] for row in self.left], [row["t"] for row in self.right]
@@ -113,6 +127,7 @@ class JoinCase:
                 *times,
                 agree,
                 strict=join.asof_strict,
+                forward=join.asof_forward,
                 within=None if join.right_window is None else join.right_window.size,
                 outer=join.kind is JoinKind.ASOF_LEFT,
             )
@@ -171,6 +186,18 @@ CONDITIONS: tuple[tuple[Expression | None, Callable[[Row, Row], bool]], ...] = (
     (call("<=", column("l.x"), column("r.x")), _below),
 )
 
+ONE_SIDED: tuple[tuple[Expression | None, Callable[[Row, Row], bool]], ...] = (
+    (
+        call("<", column("r.k"), Literal(2, DataType.INTEGER)),
+        lambda one, other: other["k"] is not None and other["k"] < 2,
+    ),
+    (
+        call("<", column("l.k"), Literal(1, DataType.INTEGER)),
+        lambda one, other: one["k"] is not None and one["k"] < 1,
+    ),
+)
+"""Conditions on one side, which ON of an ASOF join may have."""
+
 CONSTANT = tuple(
     (Literal(value, DataType.BOOLEAN), lambda one, other: False) for value in (False, None)
 )
@@ -183,7 +210,7 @@ def join_cases(choose: Random, rows_max: int = 14) -> JoinCase:
     kind = choose.choice(list(JoinKind))
     equal = choose.choice(((), (), ("k",), ("k",), ("s",), ("x",), ("s", "k"), ("k", "x", "s")))
     is_asof = kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
-    usual = CONDITIONS[:1] if is_asof else CONDITIONS
+    usual = (*CONDITIONS[:1], *ONE_SIDED) if is_asof else CONDITIONS
     condition, holds = choose.choice((*usual * 4, *CONSTANT))
     windows: tuple[JoinWindow | None, JoinWindow | None]
     if is_asof:
@@ -191,5 +218,13 @@ def join_cases(choose: Random, rows_max: int = 14) -> JoinCase:
     else:
         windows = join_window(choose), join_window(choose)
     strict = choose.random() < 0.5
-    join = join_of(kind, equal=equal, condition=condition, windows=windows, strict=strict)
+    join = join_of(
+        kind,
+        equal=equal,
+        condition=condition,
+        windows=windows,
+        strict=strict,
+        forward=is_asof and choose.random() < 0.5,
+        null_safe=tuple(choose.random() < 0.3 for _ in equal),
+    )
     return JoinCase(join, ordered_rows(choose, rows_max), ordered_rows(choose, rows_max), holds)

@@ -1,4 +1,4 @@
-"""Find the blocks in which an as-of join finds the latest event of each key."""
+"""Find the blocks in which an as-of join finds the latest, or the next, event of each key."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class AsofLookup:
     condition: Expression | None
     """Which of the stream's events count; None: all."""
     strict: bool
-    """Whether they must be earlier than the event that seeks them, not at most as late."""
+    """Whether they must not be at the time of the event that seeks them."""
+    forward: bool = False
+    """Whether the next event is sought, not the latest before."""
 
     @property
     def columns(self) -> list[str]:
@@ -59,6 +61,8 @@ def find_asof_stretches(
     """Return the blocks that hold the latest event of its key before each of some events.
 
     One pass from the latest to the earliest, over the blocks between an event and what it seeks.
+    The next event is the latest one where time runs back: all times are negated, and what ascends
+    is turned round.
 
     ``seekers`` are times, ascending, and numbers of the keys of the events, by ``numbers``; -1 for
     one that seeks nothing. ``blocks`` may hold an event that counts, and ascend. After
@@ -68,10 +72,14 @@ def find_asof_stretches(
     blocks looked at. All events that count between a seeker and what it seeks are in the stretches.
     """
     times, codes = (column[seekers[1] >= 0] for column in seekers)
+    begins = snapshot.leaves.t_min[blocks]
+    if lookup.forward:
+        times, codes, blocks = -times[::-1], codes[::-1], blocks[::-1]
+        begins = -snapshot.leaves.t_max[blocks]
     earliest = np.full(len(numbers), NOT_SOUGHT)
     latest_time = times - int(lookup.strict)
     # Place among the blocks of the last one that begins early enough for each seeker.
-    ends = np.searchsorted(snapshot.leaves.t_min[blocks], latest_time, side="right") - 1
+    ends = np.searchsorted(begins, latest_time, side="right") - 1
     is_read = np.zeros(snapshot.n_blocks, np.bool_)
     waiting = int(np.searchsorted(ends, 0))  # before it there is nothing to be found
     left, n_read, at, n_at_once = len(times), 0, len(blocks), 1
@@ -89,7 +97,7 @@ def find_asof_stretches(
         come = slice(max(n_come, waiting), left)
         earliest[codes[come][::-1]] = latest_time[come][::-1]
         left = come.start
-        chunk = blocks[first:at]
+        chunk = np.sort(blocks[first:at])
         n_read += len(chunk)
         if n_blocks_max is not None and n_read > n_blocks_max:
             return None, n_read
@@ -109,6 +117,7 @@ def _without_found(
     if lookup.condition is not None:
         counts &= truths(lookup.condition, Columns(table), Faults())
     times = np.asarray(to_int64(table.column(lookup.time), name=lookup.time).to_numpy(), np.int64)
+    times = -times if lookup.forward else times
     more = np.full(len(numbers) - len(earliest), NOT_SOUGHT)
     earliest = np.concatenate((earliest, more))
     codes, times = codes[counts], times[counts]

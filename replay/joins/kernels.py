@@ -25,6 +25,9 @@ OUT = -2
 START = -3
 """A walk that has not begun."""
 
+WAITING = -2
+"""In the place of a partner: it may still come."""
+
 SIZE, SLIDE, IN_ROWS, ORIGIN = range(4)
 """What a window is given by."""
 
@@ -345,3 +348,72 @@ def find_latest(left, begin, right, state, latest, until, bound, out):  # type: 
         out[row - begin] = found
         row += 1
     return row - begin
+
+
+@njit(_nrt=False)
+def _merge(left, right, code, bound, partners):  # type: ignore[no-untyped-def]
+    """Merge the queues of one key, rows of the left that wait and rows of the right not passed yet.
+
+    Invariant: one of the two is empty afterwards, since the older of their heads leaves. A row of
+    the right that is before the oldest row that waits is before all rows of the left to come.
+    """
+    row = left.heads[code]
+    other = right.heads[code]
+    while row >= 0 and other >= 0:
+        ahead = right.times[other - right.first] - left.times[row - left.first]
+        if ahead < bound[0]:
+            other = right.following[other - right.first]
+            continue
+        is_near = bound[1] == 0 or ahead < bound[1]
+        partners[row - left.first] = other - right.first if is_near else NONE
+        row = left.following[row - left.first]
+    left.heads[code] = row
+    if row == NONE:
+        left.tails[code] = NONE
+    right.heads[code] = other
+    if other == NONE:
+        right.tails[code] = NONE
+
+
+@njit(_nrt=False)
+def find_next(left_parts, right_parts, chained, bound, partners):  # type: ignore[no-untyped-def]
+    """Find for rows of the left the next row of the right with their key, as far as it has come.
+
+    Parameters
+    ----------
+    left_parts, right_parts
+        The fields of `Side`, in a plain tuple.
+    chained
+        First row of the left and of the right that is not chained yet, shape (2,); moved on.
+    bound
+        Least time ahead, and how much is too much; 0 for no limit. Shape (2,).
+    partners
+        Slot of the row of the right by slot of the left; `WAITING` where it has not come, `NONE`
+        where none can come. Rows that wait are written.
+    """
+    left, right = Side(*left_parts), Side(*right_parts)
+    for row in range(chained[0], left.first + left.times.size):
+        slot = row - left.first
+        if partners[slot] != WAITING:
+            continue
+        code = left.codes[slot]
+        if code < 0:
+            partners[slot] = NONE
+            continue
+        _link(left, row, row + 1)
+        _merge(left, right, code, bound, partners)
+    for row in range(chained[1], right.first + right.times.size):
+        code = right.codes[row - right.first]
+        if code >= 0:
+            _link(right, row, row + 1)
+            _merge(left, right, code, bound, partners)
+    chained[0] = left.first + left.times.size
+    chained[1] = right.first + right.times.size
+
+
+@njit(_nrt=False)
+def first_waiting(times, partners, begin, until):  # type: ignore[no-untyped-def]
+    """Return the first slot from ``begin`` on that waits, and is later than ``until``."""
+    while begin < times.size and (partners[begin] != WAITING or times[begin] <= until):
+        begin += 1
+    return begin

@@ -30,11 +30,13 @@ _NUMBER_BITS = 32
 class KeyNumbers:
     """Gives rows of both sides the number of their key, as the rows come.
 
-    Without any column, all rows have one key.
+    Without any column, all rows have one key. ``null_safe`` tells of each column whether NULL is a
+    value like others, and NaN another one; empty: of none.
     """
 
-    def __init__(self, n_columns: int) -> None:
+    def __init__(self, n_columns: int, null_safe: tuple[bool, ...] = ()) -> None:
         self.n_columns = n_columns
+        self.null_safe = null_safe or (False,) * n_columns
         self._texts: list[dict[str, int]] = [{} for _ in range(n_columns)]
         self._values = [_Numbers() for _ in range(n_columns)]
         self._pairs = [_Numbers() for _ in range(max(0, n_columns - 1))]
@@ -43,18 +45,22 @@ class KeyNumbers:
         """Return how many keys there are, those of rows long gone included."""
         if self._pairs:
             return len(self._pairs[-1])
-        return max([len(self._texts[0]), len(self._values[0])]) if self._texts else 1
+        if not self._texts:
+            return 1
+        return max(len(self._texts[0]), len(self._values[0])) + _N_MISSING * self.null_safe[0]
 
     def number(self, table: pa.Table, names: Sequence[str]) -> IntArray:
-        """Return the number of each row's key; `NONE` where a value is NULL or NaN.
+        """Return the number of each row's key; `NONE` where a value is missing and equals nothing.
 
-        Numbers are dense from 0. -0.0 is like 0.0. ``names`` are the columns of ``table``, rows of
-        either side, that make the key: as many and in the order as of the other side.
+        Numbers are below ``len(self)``. -0.0 is like 0.0. ``names`` are the columns of ``table``,
+        rows of either side, that make the key: as many and in the order as of the other side.
         """
         rows = Columns(table)
         codes: IntArray | None = None
         for place, name in enumerate(names):
             own = self._column(place, rows, table, name)
+            if self.null_safe[place]:
+                own = _with_missing(own, table.column(name))
             if codes is None:
                 codes = own
                 continue
@@ -108,6 +114,16 @@ class KeyNumbers:
             for entry in dictionary.take(pa.array(present)).to_pylist()
         ]
         return numbers[codes]
+
+
+_N_MISSING = 2
+"""Numbers that stand for NULL and NaN where they are values."""
+
+
+def _with_missing(codes: IntArray, column: pa.ChunkedArray) -> IntArray:
+    """Return the numbers of values behind those of NULL, 0, and of NaN, 1."""
+    is_null = column.is_null().to_numpy()
+    return np.where(codes == NONE, np.where(is_null, 0, 1), codes + _N_MISSING)
 
 
 class _Numbers:

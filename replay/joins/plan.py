@@ -27,8 +27,8 @@ WORTH: Final = 0.8
 """A plan that leaves anything out must be expected to take at most this share of reading all."""
 
 BLOCKS_BACK: Final = 8.0
-"""Blocks that are expected to be looked at on the way back from an event to the latest one of its
-key, twice; where it leads further, it is given up in time."""
+"""Blocks that are expected to be looked at on the way from an event to the nearest one of its key,
+twice; where it leads further, it is given up in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ def ways_to_read(
         reaches = Reaches.of(join, left_drives=place == 0)
         blocks = _estimate_covered(side.plan, reaches, mine, yours)
         again = min(full[place], _found_cost(side, mine) - side.plan.estimated.index_cost)
-        if seeks_back(join):
+        if seeks_key(join):
             blocks = min(blocks * BLOCKS_BACK, float(yours.n_blocks))
         around = full[1 - place] * blocks / max(yours.n_blocks, 1)
         cost = side.plan.estimated.cost + again + around
@@ -303,8 +303,8 @@ def can_drive(join: JoinRelation, side: str) -> bool:
     return join.kind is JoinKind.INNER or side == "left"
 
 
-def seeks_back(join: JoinRelation) -> bool:
-    """Tell whether the partner of an event may be anywhere before it: the latest of its key."""
+def seeks_key(join: JoinRelation) -> bool:
+    """Tell whether the partner may be anywhere on one side of an event: the nearest of its key."""
     is_asof = join.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
     return is_asof and join.right_window is None and bool(join.equal)
 

@@ -44,6 +44,31 @@ def to_window(window: JoinWindow) -> IntArray:
     return np.array([window.size, window.slide, window.in_rows, 0], np.int64)
 
 
+class KeyChains:
+    """The rows kept of two sides, those of equal keys chained, oldest first."""
+
+    def __init__(self, left: KeptRows, right: KeptRows) -> None:
+        self._kept = left, right
+        self._following, self._heads, self._tails = (
+            [np.empty(0, np.int64), np.empty(0, np.int64)] for _ in range(3)
+        )
+
+    def side(self, place: int, n_keys: int) -> tuple[int, *tuple[IntArray, ...]]:
+        """Return the fields of `kernels.Side`, with room for all rows kept and so many keys."""
+        kept = self._kept[place]
+        _make_room(self._following, place, kept.n_kept)
+        _make_room(self._heads, place, n_keys)
+        _make_room(self._tails, place, n_keys)
+        chains = self._following[place], self._heads[place], self._tails[place]
+        return kept.first, kept.times, kept.seqs, kept.codes, *chains
+
+    def clear(self, n_keys: int) -> None:
+        """Take it that no row is chained."""
+        for place in (LEFT, RIGHT):
+            self._heads[place] = np.full(n_keys, NONE, np.int64)
+            self._tails[place] = np.full(n_keys, NONE, np.int64)
+
+
 class PairSearch:
     """A search for pairs, and where it stands; several may go over the same rows.
 
@@ -55,9 +80,7 @@ class PairSearch:
         self._kept = left, right
         self._windows = windows
         self._state = np.zeros(kernels.N_STATE, np.int64)
-        self._following, self._heads, self._tails = (
-            [np.empty(0, np.int64), np.empty(0, np.int64)] for _ in range(3)
-        )
+        self._chains = KeyChains(left, right)
 
     @property
     def lows(self) -> tuple[int, int]:
@@ -79,7 +102,7 @@ class PairSearch:
         Up to ``until``, inclusive, all rows have come. ``alone`` tells the rows of the left, by
         slot, that come alone, with `NONE`.
         """
-        left, right = self._side(LEFT, n_keys), self._side(RIGHT, n_keys)
+        left, right = self._chains.side(LEFT, n_keys), self._chains.side(RIGHT, n_keys)
         alone = np.empty(0, np.bool_) if alone is None else alone
         while True:
             check_limits()
@@ -92,10 +115,9 @@ class PairSearch:
 
     def relink(self, n_keys: int) -> None:
         """Chain the rows searched so far anew, after some were dropped or numbered otherwise."""
+        self._chains.clear(n_keys)
         for place, end in ((LEFT, kernels.LEFT_NEXT), (RIGHT, kernels.RIGHT_NEXT)):
-            self._heads[place] = np.full(n_keys, NONE, np.int64)
-            self._tails[place] = np.full(n_keys, NONE, np.int64)
-            side = self._side(place, n_keys)
+            side = self._chains.side(place, n_keys)
             kernels.link_rows(side, side[0], int(self._state[end]))
 
     def state(self) -> State:
@@ -112,15 +134,6 @@ class PairSearch:
                 raise ValueError("a search of the state is where it cannot be")
         self._state = found
         self.relink(n_keys)
-
-    def _side(self, place: int, n_keys: int) -> tuple[int, *tuple[IntArray, ...]]:
-        """Return the fields of `kernels.Side`."""
-        kept = self._kept[place]
-        _make_room(self._following, place, kept.n_kept)
-        _make_room(self._heads, place, n_keys)
-        _make_room(self._tails, place, n_keys)
-        chains = self._following[place], self._heads[place], self._tails[place]
-        return kept.first, kept.times, kept.seqs, kept.codes, *chains
 
 
 def _make_room(arrays: list[IntArray], place: int, n: int) -> None:

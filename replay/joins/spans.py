@@ -21,17 +21,20 @@ class Reaches:
     """How far from an event of the driving side its partners can be."""
 
     back: JoinWindow | None
-    """Window over the other side, which the event sees; None: the latest event alone (ASOF)."""
+    """Window over the other side, which the event sees; None: one event alone (ASOF)."""
     ahead: JoinWindow | None
     """Window over the driving side, in which the event is seen; None: it is not."""
     strict: bool = False
-    """Of the latest event alone: whether it is earlier."""
+    """Of one event alone: whether its time is another."""
+    forward: bool = False
+    """Of ASOF: whether what the event sees lies ahead, that is at its time or later."""
 
     @classmethod
     def of(cls, join: JoinRelation, *, left_drives: bool) -> Reaches:
         """Return the reaches of a join from one side."""
         if left_drives:
-            return cls(join.right_window, join.left_window, join.asof_strict)
+            window = join.right_window
+            return cls(window, join.left_window, join.asof_strict, join.asof_forward)
         return cls(join.left_window, join.right_window)
 
     @property
@@ -56,6 +59,8 @@ def spans_around(
     By thesis Def. 2.9 the window active at T begins after ``T - size - slide + 1``, or that many
     rows before those that have come by T.
     """
+    if reaches.forward:
+        return unite(first, np.maximum(_next_ends(last, reaches, other), last))
     low = _begins(first, reaches, other)
     high = last if reaches.ahead is None else _ends(last, reaches.ahead, driver)
     return unite(np.minimum(low, first), np.maximum(high, last))
@@ -77,6 +82,18 @@ def _begins(first: IntArray, reaches: Reaches, other: Leaves) -> IntArray:
         block = np.searchsorted(other.base[1:], row, side="right")
         block = np.minimum(block, len(other.t_min) - 1)
     return np.where(block < 0, first, other.t_min[np.maximum(block, 0)])
+
+
+def _next_ends(last: IntArray, reaches: Reaches, other: Leaves) -> IntArray:
+    """Return the times by which the next event of the other side has come."""
+    if reaches.back is not None:
+        return saturating_add(last, reaches.back.size - 1)
+    if not len(other.t_max):
+        return last
+    # The first block that ends late enough has the next event.
+    block = np.searchsorted(other.t_max, last + reaches.strict, side="left")
+    there = block < len(other.t_max)
+    return np.where(there, other.t_max[np.minimum(block, len(other.t_max) - 1)], last)
 
 
 def _ends(last: IntArray, window: JoinWindow, driver: Leaves) -> IntArray:

@@ -14,14 +14,31 @@ from replay.errors import NotSupportedError
 from replay.expressions.columns import Columns
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
-from replay.joins.kernels import NONE, ORIGIN, OUT, find_latest, note_latest
+from replay.joins.kernels import (
+    NONE,
+    ORIGIN,
+    OUT,
+    WAITING,
+    find_latest,
+    find_next,
+    first_waiting,
+    note_latest,
+)
 from replay.joins.keys import KeyNumbers
 from replay.joins.rows import JoinLayout, SideIntake, side_columns
-from replay.joins.search import LEFT, PAIRS_AT_ONCE, RIGHT, Fates, PairSearch, to_window
+from replay.joins.search import (
+    LEFT,
+    PAIRS_AT_ONCE,
+    RIGHT,
+    Fates,
+    KeyChains,
+    PairSearch,
+    to_window,
+)
 from replay.joins.spans import END_OF_TIME
 from replay.language.bound import Expression, JoinKind, JoinRelation, attributes
 from replay.language.join_conditions import JoinConditions, split_conditions, unfold
-from replay.operators.packing import INT64, State, integers
+from replay.operators.packing import INT64, State, integer, integers
 
 KEPT_ROWS_MIN = 1 << 12
 """Rows out of every window that pile up at least before they are dropped."""
@@ -48,7 +65,7 @@ class StreamJoin(ABC):
         columns: Collection[str],
     ) -> None:
         self._layout = JoinLayout(join, left, right, columns)
-        self._keys = KeyNumbers(len(join.equal))
+        self._keys = KeyNumbers(len(join.equal), join.null_safe)
         self._faults = Faults()
         self._sides = (
             SideIntake(
@@ -136,7 +153,7 @@ class StreamJoin(ABC):
     def _forget_keys(self) -> None:
         """Forget the keys of rows long gone, once those are most of them, by numbering anew."""
         if len(self._keys) > KEYS_PER_ROW * self.n_kept + KEPT_ROWS_MIN:
-            self._keys = KeyNumbers(self._keys.n_columns)
+            self._keys = KeyNumbers(self._keys.n_columns, self._keys.null_safe)
             for side in self._sides:
                 side.renumber(self._keys)
 
@@ -144,17 +161,10 @@ class StreamJoin(ABC):
 IntArray = npt.NDArray[np.int64]
 
 
-class AsofJoin(StreamJoin):
-    """An ASOF join, over rows that are pushed in order of time.
+class _OnePartnerJoin(StreamJoin):
+    """What ASOF joins in both directions share: a row of the left has one partner at most.
 
-    To each row of the left comes the latest row of the right with its key that is not later, or,
-    if strict, that is earlier; of several of one time the last in its stream. With a window over
-    the right it must be less than its size earlier. A row without one comes alone or, unless LEFT,
-    not at all. Rows come in the order of the left.
-
-    Kept are the latest row of each key of the right, and what waits for the other side. Without a
-    window a key's latest row is kept for ever, since the next row of the left may be its partner
-    however late it comes: memory grows with the keys that were met, not with the rows.
+    A row without one comes alone or, unless LEFT, not at all. Rows come in the order of the left.
 
     Parameters are those of `StreamJoin`.
 
@@ -173,8 +183,9 @@ class AsofJoin(StreamJoin):
         window = join.right_window
         if conditions.pairs is not None:
             raise NotSupportedError(
-                "ASOF JOIN takes equal columns and one comparison of the times in ON; put other "
-                "conditions into WHERE, or use JOIN … WITHIN"
+                "ON of an ASOF JOIN takes equal columns, one comparison of the times and "
+                "conditions on one side; put one on both sides into WHERE, which is asked of the "
+                "nearest event alone, or write JOIN … WITHIN, which pairs all events that are near"
             )
         if window is not None and (window.in_rows or window.slide != 1):
             raise NotSupportedError("WITHIN of an ASOF JOIN is a time, without ROWS and SLIDE")
@@ -182,6 +193,42 @@ class AsofJoin(StreamJoin):
         self._is_left = join.kind is JoinKind.ASOF_LEFT
         size = 0 if window is None else int(to_window(window)[0])
         self._bound = np.array([join.asof_strict, size], np.int64)
+        """Least time between two partners, and how much is too much; 0 for no limit."""
+
+    def _rows(self, first_slot: int, found: IntArray) -> Iterator[pa.Table]:
+        """Yield rows of the left with their partners, given by slot; `NONE` without."""
+        slots = np.arange(first_slot, first_slot + len(found))
+        chosen = found != NONE
+        if self._is_left:
+            chosen |= self._left.codes[slots] != OUT
+        if not chosen.any():
+            return
+        numbers = np.where(found == NONE, NONE, found + self._right.first)
+        pairs = np.stack((slots + self._left.first, numbers))[:, chosen]
+        yield self._layout.rows(self._layout.wanted, self._left, self._right, pairs)
+
+
+class AsofJoin(_OnePartnerJoin):
+    """An ASOF join to the latest row before, over rows that are pushed in order of time.
+
+    To each row of the left comes the latest row of the right with its key that is not later, or,
+    if strict, that is earlier; of several of one time the last in its stream. With a window over
+    the right it must be less than its size earlier.
+
+    Kept are the latest row of each key of the right, and what waits for the other side. Without a
+    window a key's latest row is kept for ever, since the next row of the left may be its partner
+    however late it comes: memory grows with the keys that were met, not with the rows.
+    """
+
+    def __init__(
+        self,
+        join: JoinRelation,
+        conditions: JoinConditions,
+        left: pa.Schema,
+        right: pa.Schema,
+        columns: Collection[str],
+    ) -> None:
+        super().__init__(join, conditions, left, right, columns)
         self._latest = np.full(1, NONE, np.int64)
         self._seen = np.zeros(1, np.int64)
         """Slot of the first row of the right that no row of the left has looked at."""
@@ -224,17 +271,6 @@ class AsofJoin(StreamJoin):
         self._latest = integers(latest, np.shape(latest), NONE, n - 1)
         self._seen = integers(state["seen"], (1,), 0, n)
 
-    def _rows(self, first_slot: int, found: IntArray) -> Iterator[pa.Table]:
-        slots = np.arange(first_slot, first_slot + len(found))
-        chosen = found != NONE
-        if self._is_left:
-            chosen |= self._left.codes[slots] != OUT
-        if not chosen.any():
-            return
-        numbers = np.where(found == NONE, NONE, found + self._right.first)
-        pairs = np.stack((slots + self._left.first, numbers))[:, chosen]
-        yield self._layout.rows(self._layout.wanted, self._left, self._right, pairs)
-
     def _make_room(self) -> None:
         n_more = len(self._keys) - len(self._latest)
         if n_more > 0:
@@ -265,6 +301,113 @@ class AsofJoin(StreamJoin):
         if self._left.n_kept:
             return int(self._left.times[0])
         return self._sides[LEFT].last_time
+
+
+class ForwardAsofJoin(_OnePartnerJoin):
+    """An ASOF join to the next row, over rows that are pushed in order of time.
+
+    To each row of the left comes the earliest row of the right with its key that is not earlier,
+    or, if strict, that is later; of several of one time the first in its stream. With a window over
+    the right it must be less than its size later.
+
+    A row is certain once its partner has come, or the right is past its window; those behind it
+    wait with it, since rows come in the order of the left. So without a window a key that never
+    comes again has all later rows kept until the right ends.
+    """
+
+    def __init__(
+        self,
+        join: JoinRelation,
+        conditions: JoinConditions,
+        left: pa.Schema,
+        right: pa.Schema,
+        columns: Collection[str],
+    ) -> None:
+        super().__init__(join, conditions, left, right, columns)
+        self._chains = KeyChains(self._left, self._right)
+        self._chained = np.zeros(2, np.int64)
+        """First rows of the left and of the right that are not chained."""
+        self._partners = np.full(1, WAITING, np.int64)
+        """Slot of the partner by slot of the left."""
+        self._told = 0
+        """Slot of the first row of the left that was not given yet."""
+        self._n_needed = 0
+        """Rows that were kept when some were dropped last."""
+
+    def is_over(self, left_ended: bool, right_ended: bool) -> bool:
+        """Return whether no row to come can change the answer, all of which has been given."""
+        return left_ended and (right_ended or self._told == self._left.n_kept)
+
+    def certain(self, left_ended: bool, right_ended: bool) -> Iterator[pa.Table]:
+        """Yield the rows of the answer that are certain now; see `StreamJoin.certain`."""
+        self._find()
+        end = int(
+            first_waiting(self._left.times, self._partners, self._told, self._gone(right_ended))
+        )
+        for begin in range(self._told, end, PAIRS_AT_ONCE):
+            found = self._partners[begin : min(begin + PAIRS_AT_ONCE, end)]
+            yield from self._rows(begin, np.where(found == WAITING, NONE, found))
+        self._told = end
+        self._drop(END_OF_TIME if left_ended else self._sides[LEFT].last_time)
+
+    def state(self) -> State:
+        """Return what is known and kept; see `StreamJoin.state`."""
+        partners = self._partners[: self._left.n_kept]
+        return {**super().state(), "partners": partners, "told": self._told}
+
+    def take_over(self, state: State) -> None:
+        """Go on from what `state` gave; see `StreamJoin.take_over`."""
+        super().take_over(state)
+        n = self._left.n_kept
+        self._partners = integers(state["partners"], (n,), WAITING, self._right.n_kept - 1)
+        self._told = integer(state["told"], 0, n)
+        self._chain_anew()
+
+    def _find(self) -> None:
+        """Find partners for the rows that wait."""
+        n_more = self._left.n_kept - len(self._partners)
+        if n_more > 0:
+            more = np.full(max(n_more, len(self._partners)), WAITING, np.int64)
+            self._partners = np.concatenate((self._partners, more))
+        sides = [self._chains.side(place, len(self._keys)) for place in (LEFT, RIGHT)]
+        find_next(*sides, self._chained, self._bound, self._partners)
+
+    def _gone(self, right_ended: bool) -> int:
+        """Return up to which time rows of the left that wait have no partner to come."""
+        last, size = self._sides[RIGHT].last_time, int(self._bound[1])
+        if right_ended:
+            return END_OF_TIME
+        return -END_OF_TIME if last is None or not size else last - size
+
+    def _drop(self, low: int | None) -> None:
+        """Forget rows that were given, and of the right those that no row of the left can have.
+
+        No further row of the left is before ``low``; None: nothing is known. Done once rows have
+        doubled, so that each is looked at few times.
+        """
+        if self.n_kept < 2 * self._n_needed + KEPT_ROWS_MIN:
+            return
+        partners = self._partners[self._told : self._left.n_kept]
+        has_partner = partners >= 0
+        needed = np.full(self._right.n_kept, low is None) | (self._right.times >= (low or 0))
+        needed[partners[has_partner]] = True
+        slots = np.flatnonzero(needed)
+        moved = np.searchsorted(slots, partners)
+        self._partners = np.where(has_partner, moved, partners)
+        self._right.keep(slots)
+        self._left.drop_before(self._left.first + self._told)
+        self._told = 0
+        self._forget_keys()
+        self._chain_anew()
+        self._n_needed = self.n_kept
+
+    def _chain_anew(self) -> None:
+        """Have the rows kept chained by the next search, after some were dropped or numbered anew.
+
+        A row of the right that was passed before is passed again: no row that waits is before it.
+        """
+        self._chains.clear(len(self._keys))
+        self._chained[:] = self._left.first, self._right.first
 
 
 class WindowJoin(StreamJoin):
@@ -444,5 +587,6 @@ class JoinOutline:
         ``left`` and ``right`` are what is read of the sides, at least ``side_columns``.
         """
         if self.join.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT):
-            return AsofJoin(self.join, self.conditions, left, right, self.columns)
+            make = ForwardAsofJoin if self.join.asof_forward else AsofJoin
+            return make(self.join, self.conditions, left, right, self.columns)
         return WindowJoin(self.join, self.conditions, left, right, self.columns, origins=origins)

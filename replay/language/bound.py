@@ -499,17 +499,22 @@ class JoinRelation:
     equal: tuple[tuple[str, str], ...]
     """Columns of one type that must be equal: (left's own name, right's own name)."""
     condition: Expression | None
-    """What else must hold, over ``columns``; None for ASOF."""
+    """What else must hold, over ``columns``; of ASOF each term reads one side at most."""
     left_window: JoinWindow | None
     """Which left events an event of the right sees; None for ASOF."""
     right_window: JoinWindow | None
-    """Which right events an event of the left sees; None only for ASOF without WITHIN."""
+    """Which right events an event of the left sees; None only for ASOF without WITHIN, and of
+    ``asof_forward`` how far ahead its partner may be."""
     time: str
     """Name in ``columns`` of the time of the pair: `JOIN_TIME`, of an ASOF join the left's time."""
     left_time: str = ""
     right_time: str = ""
     asof_strict: bool = False
-    """ASOF: whether the right event must be before the left one (``>``), not at it (``>=``)."""
+    """ASOF: whether the right event must not be at the time of the left one (``>``, ``<``)."""
+    asof_forward: bool = False
+    """ASOF: whether the right event is the next one (``<=``, ``<``), not the latest before."""
+    null_safe: tuple[bool, ...] = ()
+    """Of each of ``equal``, whether a missing value equals a missing one; empty: of none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from replay.expressions.types import TIME_TYPES
@@ -15,8 +16,8 @@ from replay.language.bound import (
     JoinKind,
     JoinRelation,
     JoinWindow,
-    Literal,
     Relation,
+    attributes,
 )
 from replay.language.expression_binder import ExpressionBinder
 from replay.language.outer_scope import OuterScope, RowRules
@@ -41,6 +42,16 @@ class JoinSide:
     node: syntax.Node
 
 
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A comparison of a left with a right column, by their own names."""
+
+    op: str
+    left: str
+    right: str
+    type: DataType
+
+
 def bind_join(
     node: Join, left: JoinSide, right: JoinSide, source: Source
 ) -> tuple[JoinRelation, RelationColumns]:
@@ -57,7 +68,12 @@ class _JoinBinder:
         self._left, self._right = left, right
         self._is_asof = node.kind in OF_ASOF
         self._check_qualifiers()
-        columns = (*left.columns, *right.columns)
+        self._shared = self._shared_columns()
+        merged = {other.name for _, other in self._shared}
+        columns = (
+            *left.columns,
+            *(replace(c, merged=True) if c.name in merged else c for c in right.columns),
+        )
         self._own = tuple(column.name for column in columns)
         self._names = tuple(unique_names(columns, () if self._is_asof else (JOIN_TIME,)))
         self._columns = tuple(
@@ -65,7 +81,8 @@ class _JoinBinder:
         )
         self._times = self._find_times()
         self._check_times()
-        self._strict: bool | None = None
+        self._order: str | None = None
+        """Of ASOF: how the left time compares with the right one."""
 
     def bind(self) -> tuple[JoinRelation, RelationColumns]:
         """Return the join and its columns."""
@@ -85,14 +102,16 @@ class _JoinBinder:
             columns=named.names_and_types,
             left_names=self._own[:n_left],
             right_names=self._own[n_left:],
-            equal=equal,
+            equal=tuple(equal),
             condition=fold.joined(conditions),
             left_window=left_window,
             right_window=right_window,
             time=time,
             left_time=left_time,
             right_time=self._times[1][0],
-            asof_strict=bool(self._strict),
+            asof_strict=self._order in ("<", ">"),
+            asof_forward=self._order in ("<", "<="),
+            null_safe=tuple(equal.values()) if any(equal.values()) else (),
         )
         return join, named
 
@@ -112,6 +131,37 @@ class _JoinBinder:
                 self._right.node,
             )
 
+    def _shared_columns(self) -> tuple[tuple[RelationColumn, RelationColumn], ...]:
+        """Return the columns that USING names, those of the left and of the right."""
+        shared: list[tuple[RelationColumn, RelationColumn]] = []
+        for name in self._node.using:
+            pair: list[RelationColumn] = []
+            for side in (self._left, self._right):
+                columns = RelationColumns(side.columns, self._source, what="column")
+                found = columns.name(syntax.Column(name, at=name.at))
+                pair.append(next(column for column in side.columns if column.name == found))
+            if any(pair[0].name == one.name for one, _ in shared):
+                raise self._source.error(f"USING names '{name.name}' twice", name)
+            shared.append((pair[0], pair[1]))
+        return tuple(shared)
+
+    def _terms(self) -> list[syntax.Expression]:
+        """Return the conditions of ON, or of USING: equal columns, of ASOF the time last."""
+        if not self._node.using:
+            return _terms(self._node.on)
+        last = len(self._shared) - 1 if self._is_asof else None
+        return [
+            syntax.Binary(
+                ">=" if place == last else "=",
+                _column(one, name),
+                _column(other, name),
+                at=name.at,
+            )
+            for place, (name, (one, other)) in enumerate(
+                zip(self._node.using, self._shared, strict=True)
+            )
+        ]
+
     def _find_times(self) -> tuple[tuple[str, DataType], tuple[str, DataType]]:
         """Return name and type of the times of both sides."""
         sides = (self._left, self._right)
@@ -129,13 +179,10 @@ class _JoinBinder:
     def _ordered(self) -> tuple[tuple[str, DataType] | None, tuple[str, DataType] | None]:
         """Return the columns of time that ON compares by order."""
         binder = self._binder()
-        for node in _terms(self._node.on):
-            condition = _downwards(binder.condition(node, "ON"))
-            names = self._sides_of(condition) if condition is not None else None
-            if condition is not None and names is not None:
-                kind = condition.args[0].type
-                if kind in TIME_TYPES:
-                    return (names[0], kind), (names[1], kind)
+        for node in self._terms():
+            order = self._compared(binder.condition(node, "ON"), _ORDERS)
+            if order is not None and order.type in TIME_TYPES:
+                return (order.left, order.type), (order.right, order.type)
         return None, None
 
     def _check_times(self) -> None:
@@ -151,59 +198,75 @@ class _JoinBinder:
     # -----------------------------------------------------------------------------------------
     # ON
 
-    def _on(self) -> tuple[tuple[tuple[str, str], ...], list[Expression]]:
-        """Return the columns that must be equal, and what else must hold."""
-        equal: list[tuple[str, str]] = []
+    def _on(self) -> tuple[dict[tuple[str, str], bool], list[Expression]]:
+        """Return the columns that must be equal, whether NULL is like NULL, and what else holds."""
+        equal: dict[tuple[str, str], bool] = {}
         others: list[Expression] = []
         binder = self._binder()
-        for node in _terms(self._node.on):
+        for node in self._terms():
             condition = binder.condition(node, "ON")
-            pair = self._equal(condition)
-            if pair is not None:
-                equal.append(pair)
-            elif self._is_asof and not isinstance(condition, Literal):
-                self._asof_order(condition, node)
+            same = self._compared(condition, ("=", _NULL_SAFE))
+            if same is not None:
+                pair = same.left, same.right
+                equal[pair] = equal.get(pair, True) and same.op == _NULL_SAFE
+            elif self._is_asof and self._is_order(condition, node):
+                continue
             elif condition != fold.TRUE:
                 others.append(condition)
-        if self._is_asof and self._strict is None:
+        if self._is_asof and self._order is None:
             raise self._source.error(
                 f"{self._node.kind.value} needs the order of the times in ON, {self._asof_form()}",
                 self._node,
             )
-        return tuple(dict.fromkeys(equal)), others
+        return equal, others
 
     def _binder(self) -> ExpressionBinder:
         columns = RelationColumns(self._columns, self._source, what="column")
         return ExpressionBinder(self._source, OuterScope(self._source, columns, RowRules("ON")))
 
-    def _sides_of(self, condition: Expression) -> tuple[str, str] | None:
-        """Return the own names that a comparison of a left with a right column compares."""
+    def _compared(self, condition: Expression, ops: Collection[str]) -> _Compared | None:
+        """Return the comparison of a left with a right column; None if it is no such condition."""
         match condition:
-            case Call(_, (Attribute(one), Attribute(other))):
-                n_left = len(self._left.columns)
-                places = [self._names.index(name) for name in (one, other) if name in self._names]
-                if len(places) == 2 and places[0] < n_left <= places[1]:
-                    return self._own[places[0]], self._own[places[1]]
-        return None
-
-    def _equal(self, condition: Expression) -> tuple[str, str] | None:
-        if not isinstance(condition, Call) or condition.op != "=":
+            case Call("not", (Call("is_distinct", (Attribute() as one, Attribute() as other)),)):
+                op = _NULL_SAFE
+            case Call(op, (Attribute() as one, Attribute() as other)):
+                pass
+            case _:
+                return None
+        n_left = len(self._left.columns)
+        places = [self._names.index(part.name) for part in (one, other) if part.name in self._names]
+        if op not in ops or len(places) != 2 or (places[0] < n_left) == (places[1] < n_left):
             return None
-        return self._sides_of(condition) or self._sides_of(_mirrored(condition))
+        if places[0] > places[1]:
+            op, places = _MIRRORED[op], places[::-1]
+        return _Compared(op, self._own[places[0]], self._own[places[1]], one.type)
 
-    def _asof_order(self, condition: Expression, node: syntax.Node) -> None:
-        """Take in ``left.t >= right.t`` or ``>``."""
-        order = _downwards(condition)
+    def _is_order(self, condition: Expression, node: syntax.Node) -> bool:
+        """Take in the order of the times; refuse another condition that reads both sides."""
+        order = self._compared(condition, _ORDERS)
         times = (self._times[0][0], self._times[1][0])
-        if order is None or self._sides_of(order) != times:
-            raise self._source.not_supported(
-                f"a condition of {self._node.kind.value} other than equal columns and "
-                f"{self._asof_form()}",
+        if order is not None and (order.left, order.right) == times:
+            if self._order is not None:
+                raise self._source.error("the order of the times is given twice", node)
+            self._order = order.op
+            return True
+        places = {self._names.index(part.name) for part in attributes(condition)}
+        n_left = len(self._left.columns)
+        if self._node.using:
+            raise self._source.error(
+                f"USING of {self._node.kind.value} names the times of both sides last, as in "
+                f"USING (k, {to_sql(syntax.Identifier(times[0]))})",
                 node,
             )
-        if self._strict is not None:
-            raise self._source.error("the order of the times is given twice", node)
-        self._strict = order.op == ">"
+        if len({place < n_left for place in places}) > 1:
+            raise self._source.not_supported(
+                f"a condition of {self._node.kind.value} on both sides other than equal columns "
+                f"and {self._asof_form()}",
+                node,
+                "put it into WHERE, which is asked of the nearest event alone, or write JOIN … "
+                "WITHIN, which pairs all events that are near",
+            )
+        return False
 
     def _asof_form(self) -> str:
         n_left = len(self._left.columns)
@@ -285,13 +348,6 @@ def _only_moment(side: JoinSide) -> tuple[str, DataType] | None:
     return found[0][0], found[0][1]
 
 
-def _downwards(condition: Expression) -> Call | None:
-    """Return an order of two columns with ``>`` or ``>=``; None if it is no such condition."""
-    if not isinstance(condition, Call) or condition.op not in ("<", "<=", ">", ">="):
-        return None
-    return _mirrored(condition) if condition.op in ("<", "<=") else condition
-
-
 def _which_time(side: syntax.Node) -> str:
     """Return what is said of a side whose time is not known."""
     if not isinstance(side, syntax.StreamName):
@@ -306,11 +362,18 @@ def _which_time(side: syntax.Node) -> str:
     )
 
 
-_MIRRORED = {"<": ">", "<=": ">=", "=": "="}
+_NULL_SAFE = "IS NOT DISTINCT FROM"
+_ORDERS = ("<", "<=", ">", ">=")
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", _NULL_SAFE: _NULL_SAFE}
 
 
-def _mirrored(comparison: Call) -> Call:
-    return replace(comparison, op=_MIRRORED[comparison.op], args=comparison.args[::-1])
+def _column(column: RelationColumn, name: syntax.Identifier) -> syntax.Column:
+    """Return the name of a column with its side before it."""
+    title = syntax.Identifier(column.title, True, at=name.at)
+    side = None
+    if column.qualifier is not None:
+        side = syntax.Identifier(column.qualifier, True, at=name.at)
+    return syntax.Column(title, side, at=name.at)
 
 
 def _with_time(relation: Relation, time: str) -> Relation:

@@ -711,17 +711,28 @@ def _join(cursor: Cursor, left: Reference, words: tuple[str, ...]) -> Join:
     assert not isinstance(right, WindowCall)
     within: tuple[Span, ...] = ()
     on: Expression | None = None
-    while cursor.token.key in ("WITHIN", "ON"):
+    using: tuple[Identifier, ...] = ()
+    while cursor.token.key in ("WITHIN", "ON", "USING"):
         word = cursor.advance()
         if word.key == "WITHIN" and not within:
             within = _spans(cursor)
-        elif word.key == "ON" and on is None:
+        elif word.key == "ON" and on is None and not using:
             on = parse_expression(cursor)
-        else:
+        elif word.key == "USING" and on is None and not using:
+            using = _names(cursor, "a column of both sides")
+        elif word.key == "WITHIN" or (word.key == "ON") == (on is not None):
             raise cursor.error(f"{word.key} is given twice", word.at)
-    if cursor.token.key == "USING":
-        raise cursor.not_supported("USING (…)", remedy="write ON a.k = b.k")
-    return Join(kind, left, right, within, on, at=at)
+        else:
+            raise cursor.error("a join has ON or USING, not both", word.at)
+    return Join(kind, left, right, within, on, using, at=at)
+
+
+def _names(cursor: Cursor, what: str) -> tuple[Identifier, ...]:
+    """Parse ``(a, b)``."""
+    opening = cursor.expect("(", f"and {what}")
+    names = cursor.separated(lambda inside: inside.identifier(what))
+    _close(cursor, opening, "the names")
+    return names
 
 
 def _spans(cursor: Cursor) -> tuple[Span, ...]:

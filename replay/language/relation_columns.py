@@ -34,6 +34,9 @@ class RelationColumn:
     """Where ``type`` is None: which type it has."""
     remedy: str = ""
     """Likewise, what to make of it."""
+    merged: bool = False
+    """Whether USING names it on the right of a join: without a side before it, the left's stands
+    for both."""
 
 
 def unique_names(columns: tuple[RelationColumn, ...], taken: tuple[str, ...] = ()) -> list[str]:
@@ -41,12 +44,12 @@ def unique_names(columns: tuple[RelationColumn, ...], taken: tuple[str, ...] = (
 
     Their ``name`` is not looked at; ``taken`` are names that stand for something else.
     """
-    titles = [column.title for column in columns]
+    titles = [column.title for column in columns if not column.merged]
     clashing = {title for title in titles if titles.count(title) > 1} | set(taken)
     names: list[str] = []
     for column in columns:
         name = column.title
-        if name in clashing and column.qualifier is not None:
+        if (name in clashing or column.merged) and column.qualifier is not None:
             name = f"{column.qualifier}.{name}"
         while name in (*taken, *names):
             name += "_"
@@ -178,7 +181,7 @@ class RelationColumns(Columns):
     def _of_side(self, symbol: Identifier | None) -> tuple[RelationColumn, ...]:
         """Return the columns that can stand after a name and a dot, or without any."""
         if symbol is None:
-            return self.columns
+            return tuple(column for column in self.columns if not column.merged)
         qualifier = self._qualifier(symbol)
         return tuple(column for column in self.columns if column.qualifier == qualifier)
 

@@ -588,6 +588,8 @@ class Join(Node):
     right: StreamName | Subquery | Situations
     within: tuple[Span, ...]
     on: Expression | None
+    using: tuple[Identifier, ...] = ()
+    """``USING (k, l)`` in the place of ON."""
 
 
 @dataclass(frozen=True, slots=True)

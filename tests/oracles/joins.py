@@ -81,19 +81,21 @@ def asof_join(
     strict: bool,
     within: int | None,
     outer: bool,
+    forward: bool = False,
 ) -> list[Pair]:
-    """To each left row the latest right row not after it, or before it, that it agrees with."""
+    """To each left row the latest right row before it (forward: the next) that it agrees with."""
     pairs: list[Pair] = []
     for i, now in enumerate(left):
+        ahead = [t - now if forward else now - t for t in right]
         found = [
             j
-            for j, t in enumerate(right)
-            if (t < now if strict else t <= now)
-            and (within is None or now - t < within)
+            for j, away in enumerate(ahead)
+            if (away > 0 if strict else away >= 0)
+            and (within is None or away < within)
             and holds(i, j)
         ]
         if found:
-            pairs.append((i, found[-1]))
+            pairs.append((i, found[0 if forward else -1]))
         elif outer:
             pairs.append((i, None))
     return pairs

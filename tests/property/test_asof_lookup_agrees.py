@@ -32,6 +32,7 @@ class Blocks:
 
     def __post_init__(self) -> None:
         self.t_min = np.array([self.rows[i]["t"] for i in self.begins], np.int64)
+        self.t_max = np.array([self.rows[i - 1]["t"] for i in self.ends], np.int64)
         self.reads: list[int] = []
 
     @property
@@ -60,7 +61,12 @@ def blocks_of_rows(draw: st.DrawFn) -> Blocks:
 
 
 def find(
-    blocks: Blocks, seekers: list[Row], keys: tuple[str, ...], condition: Any, strict: bool
+    blocks: Blocks,
+    seekers: list[Row],
+    keys: tuple[str, ...],
+    condition: Any,
+    strict: bool,
+    forward: bool = False,
 ) -> tuple[Any, int]:
     """Return the stretches found for rows of the other side, and how many blocks it took."""
     numbers = KeyNumbers(len(keys))
@@ -68,7 +74,7 @@ def find(
     codes = numbers.number(to_table(seekers), keys)
     return find_asof_stretches(
         blocks,  # type: ignore[arg-type]
-        AsofLookup("t", keys, condition, strict),
+        AsofLookup("t", keys, condition, strict, forward),
         (times, codes),
         numbers,
         np.arange(blocks.n_blocks),
@@ -81,22 +87,24 @@ def find(
     seekers=rows_in_order(24, rows_min=6),
     n_keys=st.integers(1, 2),
     strict=st.booleans(),
+    forward=st.booleans(),
     condition=st.sampled_from((None, FEW)),
     at_once=st.integers(1, 8),
 )
 @SLOW
-def test_the_latest_event_of_each_key_is_in_what_is_read(
+def test_the_nearest_event_of_each_key_is_in_what_is_read(
     blocks: Blocks,
     seekers: list[Row],
     n_keys: int,
     strict: bool,
+    forward: bool,
     condition: Expression | None,
     at_once: int,
 ) -> None:
     keys = KEYS[:n_keys]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(asof_lookup, "BLOCKS_AT_ONCE_MAX", at_once)
-        stretches, n_read = find(blocks, seekers, keys, condition, strict)
+        stretches, n_read = find(blocks, seekers, keys, condition, strict, forward)
     assert stretches is not None
     assert n_read == len(blocks.reads) == len(set(blocks.reads))
     is_read = mask_of(stretches, blocks.n_blocks)
@@ -106,13 +114,14 @@ def test_the_latest_event_of_each_key_is_in_what_is_read(
         found = [
             i
             for i, one in enumerate(blocks.rows)
-            if (one["t"] < seeker["t"] if strict else one["t"] <= seeker["t"])
+            if (one["t"] - seeker["t"]) * (1 if forward else -1) >= strict
             and all(equals(one[key], seeker[key]) for key in keys)
             and (condition is None or (one["k"] is not None and one["k"] < 2))
         ]
         if found:
             n_found += 1
-            assert is_read[np.searchsorted(blocks.ends, found[-1], side="right")]
+            nearest = found[0 if forward else -1]
+            assert is_read[np.searchsorted(blocks.ends, nearest, side="right")]
     event(f"found: {min(n_found, 3)}, reads all: {bool(is_read.all())}")
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.joins.stream_join import AsofJoin, WindowJoin
-from replay.language.bound import JoinKind, JoinWindow
+from replay.joins.stream_join import AsofJoin, ForwardAsofJoin, WindowJoin
+from replay.language.bound import DataType, JoinKind, JoinWindow, Literal
 from replay.language.join_conditions import split_conditions
 from tests.join_cases import SCHEMA, call, column, join_of, row, to_table, values_of
 from tests.property.law import SLOW
@@ -19,6 +19,7 @@ from tests.strategies import seeded
 
 duckdb = pytest.importorskip("duckdb")
 
+DOUBLE = DataType.DOUBLE
 COLUMNS = ", ".join(f'{side}.{name} AS "{side}.{name}"' for side in "lr" for name in SCHEMA.names)
 LEFT_JOIN = {JoinKind.INNER: "JOIN", JoinKind.LEFT: "LEFT JOIN"}
 
@@ -92,18 +93,27 @@ def test_sliding_windows_are_a_join_by_ranges(
     left=tables(),
     right=tables(unique_times=True),
     kind=st.sampled_from((JoinKind.ASOF, JoinKind.ASOF_LEFT)),
-    keyed=st.booleans(),
-    strict=st.booleans(),
+    keys=st.sampled_from(("", "l.k = r.k AND ", "l.k IS NOT DISTINCT FROM r.k AND ")),
+    order=st.sampled_from((">=", ">", "<=", "<")),
+    above=st.one_of(st.none(), st.integers(0, 20)),
 )
 @SLOW
 def test_an_asof_join_is_that_of_duckdb(
-    left: pa.Table, right: pa.Table, kind: JoinKind, keyed: bool, strict: bool
+    left: pa.Table, right: pa.Table, kind: JoinKind, keys: str, order: str, above: int | None
 ) -> None:
-    join = join_of(kind, equal=("k",) if keyed else (), strict=strict)
-    sql = f"""
-        SELECT {COLUMNS} FROM l {kind.value} r
-        ON {"l.k = r.k AND" if keyed else ""} l.t {">" if strict else ">="} r.t ORDER BY l.x
-    """
+    condition = None if above is None else call(">", column("r.x"), Literal(float(above), DOUBLE))
+    join = join_of(
+        kind,
+        equal=("k",) if keys else (),
+        condition=condition,
+        strict=len(order) == 1,
+        forward=order[0] == "<",
+        null_safe=("IS" in keys,) if keys else (),
+    )
+    # DuckDB takes no condition on one side: the rows of the right are chosen before.
+    chosen = "r" if above is None else f"(SELECT * FROM r WHERE x > {above})"
+    sql = f"SELECT {COLUMNS} FROM l {kind.value} {chosen} r ON {keys} l.t {order} r.t ORDER BY l.x"
     names = [name for name, _ in join.columns]
-    operator = AsofJoin(join, split_conditions(join), SCHEMA, SCHEMA, names)
+    make = ForwardAsofJoin if join.asof_forward else AsofJoin
+    operator = make(join, split_conditions(join), SCHEMA, SCHEMA, names)
     assert answer_of(operator, left, right) == answer_of_duckdb(sql, left, right)

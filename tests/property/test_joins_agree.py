@@ -23,7 +23,9 @@ def operator_of(case: JoinCase) -> Any:
     """The operator of a join of whole rows."""
     bound = case.join
     is_asof = bound.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
-    make = stream_join.AsofJoin if is_asof else stream_join.WindowJoin
+    make: Any = stream_join.WindowJoin
+    if is_asof:
+        make = stream_join.ForwardAsofJoin if bound.asof_forward else stream_join.AsofJoin
     columns = [name for name, _ in bound.columns]
     return make(bound, split_conditions(bound), SCHEMA, SCHEMA, columns)
 

@@ -20,7 +20,13 @@ from replay.joins.spans import (
     stretches_within,
     unite,
 )
-from replay.joins.stream_join import KEPT_ROWS_MIN, AsofJoin, StreamJoin, WindowJoin
+from replay.joins.stream_join import (
+    KEPT_ROWS_MIN,
+    AsofJoin,
+    ForwardAsofJoin,
+    StreamJoin,
+    WindowJoin,
+)
 from replay.language.bound import JoinKind, JoinWindow
 from replay.language.join_conditions import split_conditions
 from replay.operators.packing import pack, unpack
@@ -34,6 +40,12 @@ def join(*windows: JoinWindow, kind: JoinKind = JoinKind.INNER, **more: Any) -> 
     made = join_of(kind, windows=(left, right), **more)
     names = [name for name, _ in made.columns]
     return WindowJoin(made, split_conditions(made), SCHEMA, SCHEMA, names)
+
+
+def forward(*, within: JoinWindow | None = None, **more: Any) -> ForwardAsofJoin:
+    made = join_of(JoinKind.ASOF, windows=(None, within), forward=True, **more)
+    names = [name for name, _ in made.columns]
+    return ForwardAsofJoin(made, split_conditions(made), SCHEMA, SCHEMA, names)
 
 
 def asof(*, within: JoinWindow | None = None, **more: Any) -> AsofJoin:
@@ -143,6 +155,30 @@ def test_with_a_window_keys_of_an_asof_join_long_gone_are_forgotten() -> None:
         assert len(operator._keys) <= 6 * (KEPT_ROWS_MIN + 2100)
 
 
+def test_a_row_that_waits_for_the_next_one_is_certain_once_that_has_come() -> None:
+    operator = forward(equal=("k",), within=JoinWindow(10))
+    operator.push(0, to_table([row(1, k=1, x=0.0), row(2, k=2, x=1.0), row(3, k=3, x=2.0)]))
+    operator.push(1, to_table([row(2, k=2, x=1.0), row(3, k=9)]))
+    assert taken(operator) == []  # rows come in the order of the left, and the first one waits
+    operator.push(1, to_table([row(4, k=1, x=2.0)]))
+    assert taken(operator) == [(0.0, 2.0), (1.0, 1.0)]
+    operator.push(1, to_table([row(12)]))
+    assert not operator.is_over(True, False)
+    operator.push(1, to_table([row(13)]))  # nothing to come is less than 10 after the row of 3
+    assert (taken(operator), operator.is_over(True, False)) == ([], True)
+
+
+def test_rows_no_longer_needed_by_a_join_to_the_next_row_are_forgotten() -> None:
+    operator = forward(equal=("k",), within=JoinWindow(10))
+    for first in range(0, 60_000, 1000):
+        rows = to_table([row(t, k=t) for t in range(first, first + 1000)])
+        operator.push(0, rows)
+        operator.push(1, rows)
+        assert len(taken(operator)) == 1000
+        assert operator.n_kept <= KEPT_ROWS_MIN + 4100
+        assert len(operator._keys) <= 6 * (KEPT_ROWS_MIN + 4100)
+
+
 @pytest.mark.parametrize("within", [JoinWindow(4, 2), JoinWindow(4, in_rows=True)])
 def test_windows_of_an_asof_join_that_slide_or_count_rows_are_not_supported(
     within: JoinWindow,
@@ -152,13 +188,14 @@ def test_windows_of_an_asof_join_that_slide_or_count_rows_are_not_supported(
 
 
 def test_further_conditions_of_an_asof_join_are_not_supported() -> None:
-    with pytest.raises(NotSupportedError, match="put other conditions into WHERE"):
+    with pytest.raises(NotSupportedError, match="put one on both sides into WHERE"):
         asof(condition=call("<", column("l.x"), column("r.x")))
 
 
 SIDE = pa.schema([("t", pa.int64()), ("n", pa.int64())])
 WINDOWED = "SELECT l.t AS a, r.t AS b FROM l LEFT JOIN r WITHIN 5 ON l.n = r.n"
 ASOF = "SELECT l.t AS a, r.t AS b FROM l ASOF JOIN r ON l.n = r.n AND l.t >= r.t"
+NEXT = "SELECT l.t AS a, r.t AS b FROM l ASOF JOIN r ON l.n = r.n AND l.t < r.t"
 
 
 def online(sql: str) -> Any:
@@ -239,6 +276,9 @@ def with_last(number: int) -> Any:
         ),
         pytest.param(ASOF, put("latest", value=with_last(10**6)), id="latest-beyond-the-rows"),
         pytest.param(ASOF, put("seen", value=with_last(-1)), id="seen-before-the-first"),
+        pytest.param(NEXT, put("partners", value=with_last(10**6)), id="partner-beyond-the-rows"),
+        pytest.param(NEXT, put("partners", value=lambda a: a[:-1]), id="fewer-partners"),
+        pytest.param(NEXT, put("told", value=10**6), id="more-told-than-came"),
     ],
 )
 def test_numbers_that_no_join_has_are_refused(sql: str, change: Any) -> None:
@@ -293,6 +333,11 @@ def test_the_latest_event_of_all_may_lie_a_long_pause_before() -> None:
     # Strictly before 10 there is block 0 alone.
     assert spans([10], Reaches(None, None, strict=True)) == [[0, 10]]
     assert spans([10], Reaches(None, None)) == [[10, 10]]
+    # The block of the next event is read to its end, as that is somewhere in it.
+    assert spans([15], Reaches(None, None, forward=True)) == [[15, 19]]
+    assert spans([19], Reaches(None, None, strict=True, forward=True)) == [[19, 129]]
+    assert spans([139], Reaches(None, None, strict=True, forward=True)) == [[139, 139]]
+    assert spans([15], Reaches(JoinWindow(4), None, forward=True)) == [[15, 18]]
 
 
 def test_spans_that_overlap_are_one() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replay.errors import BindError
+from replay.errors import BindError, QueryError
 from replay.language.bound import (
     Attribute,
     Call,
@@ -124,26 +124,62 @@ def test_within_gives_the_window_over_each_side(within, left, right, form):
 
 
 @pytest.mark.parametrize(
-    ("order", "strict"),
+    ("order", "strict", "forward"),
     [
-        ("a.ts >= b.ts", False),
-        ("b.ts <= a.ts", False),
-        ("a.ts > b.ts", True),
-        ("b.ts < a.ts", True),
+        ("a.ts >= b.ts", False, False),
+        ("b.ts <= a.ts", False, False),
+        ("a.ts > b.ts", True, False),
+        ("b.ts < a.ts", True, False),
+        ("a.ts <= b.ts", False, True),
+        ("b.ts > a.ts", True, True),
     ],
 )
 @pytest.mark.parametrize("within", ["", "WITHIN 1 HOUR"])
-def test_asof_join_takes_the_latest_right_event_before(order, strict, within):
+def test_asof_join_takes_the_right_event_on_one_side_of_the_left_one(
+    order, strict, forward, within
+):
     bound = bound_select(
         f"SELECT a.ts AS at, b.x FROM s a ASOF LEFT JOIN r b ON a.k = b.k AND {order} {within}"
     )
     join = bound.source
     assert isinstance(join, JoinRelation)
     assert (join.kind, join.asof_strict) == (JoinKind.ASOF_LEFT, strict)
+    assert join.asof_forward is forward
     assert (join.equal, join.condition) == ((("k", "k"),), None)
     assert (join.left_window, join.right_window) == (None, JoinWindow(HOUR) if within else None)
     assert "join_time" not in dict(join.columns)
     assert (join.time, bound.time) == ("a.ts", "at")
+
+
+def test_using_names_equal_columns_and_of_asof_the_time_last():
+    join = join_of("SELECT x FROM s a ASOF LEFT JOIN (SELECT ts, k FROM r) b USING (k, ts)")
+    assert (join.equal, join.null_safe) == ((("k", "k"),), ())
+    assert (join.time, join.asof_strict, join.asof_forward) == ("ts", False, False)
+    assert [name for name, _ in join.columns] == ["ts", "k", "n", "x", "tags", "b.ts", "b.k"]
+    join = join_of("SELECT k FROM s a JOIN r b WITHIN 1 HOUR USING (k)")
+    assert join.equal == (("k", "k"),)
+
+
+def test_missing_values_are_equal_where_a_join_says_so():
+    on = "a.k IS NOT DISTINCT FROM b.k AND b.n = a.n"
+    join = join_of(f"SELECT a.x FROM s a JOIN r b WITHIN 1 HOUR ON {on}")
+    assert (join.equal, join.null_safe) == ((("k", "k"), ("n", "n")), (True, False))
+    join = join_of(f"SELECT a.x FROM s a JOIN r b WITHIN 1 HOUR ON {on} AND a.k = b.k")
+    assert join.null_safe == ()
+
+
+@pytest.mark.parametrize(
+    ("using", "said"),
+    [
+        ("USING (k, k, ts)", "USING names 'k' twice"),
+        ("USING (nothing, ts)", "no column 'nothing'"),
+        ("USING (k, ts) ON a.k = b.k", "ON or USING, not both"),
+        ("USING (ts, k)", r"times of both sides last, as in USING \(k, ts\)"),
+    ],
+)
+def test_what_using_cannot_name_is_told(using, said):
+    with pytest.raises(QueryError, match=said):
+        bound_select(f"SELECT a.x FROM s a ASOF JOIN r b {using}")
 
 
 def test_sides_of_a_join_can_be_joined_again():

@@ -58,6 +58,10 @@ JOINS = {
     "asof": f"{SELECT} ASOF JOIN quotes AS b ON a.t >= b.t",
     "asof, before": f"{SELECT} ASOF JOIN quotes AS b ON a.t > b.t",
     "asof by key": f"{SELECT} ASOF JOIN quotes AS b ON a.sym = b.sym AND a.t >= b.t",
+    "next": f"{SELECT} ASOF JOIN quotes AS b ON a.t <= b.t",
+    "next, later": f"{SELECT} ASOF LEFT JOIN quotes AS b ON a.t < b.t AND b.bid > 10",
+    "next by key": f"{SELECT} ASOF JOIN quotes AS b ON a.sym = b.sym AND a.t <= b.t",
+    "next within": f"{SELECT} ASOF LEFT JOIN quotes AS b ON a.sym = b.sym AND a.t < b.t WITHIN 2",
     "asof within": f"{SELECT} ASOF LEFT JOIN quotes AS b ON a.sym = b.sym AND a.t > b.t WITHIN 2",
 }
 
