@@ -1,55 +1,50 @@
-"""Read CSV files with DuckDB: cells as text, in the order of the file, with what is no record."""
+"""Read CSV files: cells as text, in the order of the file, with what is no record."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import ExitStack, contextmanager
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from chronicle.errors import SourceError
-from chronicle.foreign_text import first_line
 from chronicle.ingest.raw_text import (
-    BATCH_RECORDS,
     NOT_UTF8,
     RECORD_BYTES_MAX,
     Place,
-    PlainText,
     RecordBatch,
     Reject,
-    lines_of,
-    plain_text,
     too_long,
     utf8_chunks,
 )
 
-if TYPE_CHECKING:
-    import duckdb
-
-_DELIMITERS = (",", ";", "\t", "|")
+DELIMITERS = (",", ";", "\t", "|")
+"""What may separate cells where nobody says it."""
 
 _HEADER_BYTES_MAX = 1 << 20
 
-_HEADER = -1
-"""Number of the header among the records."""
+_CAREFUL_RECORDS = 16
+"""Records that are read one by one where the first of them has odd quotes; more each time."""
 
-_TOO_LONG = "LINE SIZE OVER MAXIMUM"
-_REASONS = {
-    "TOO MANY COLUMNS": "the record does not parse: it has more cells than there are columns",
-    "MISSING COLUMNS": "the record does not parse: it has fewer cells than there are columns",
-    "UNQUOTED VALUE": "the record does not parse: a quote is never closed, or text follows it",
-    "INVALID ENCODING": f"the record is {NOT_UTF8}",
-}
-_UNKNOWN_REASON = "the record does not parse"
+_TOO_MANY = "the record does not parse: it has more cells than there are columns"
+_TOO_FEW = "the record does not parse: it has fewer cells than there are columns"
+_BAD_QUOTES = "the record does not parse: a quote is never closed, or text follows it"
+_BAD_BYTES = f"the record is {NOT_UTF8}"
+
+_CHARACTERS_MAX = 1 << 30
+
+_LF, _CR = 10, 13
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +90,19 @@ def read_header(path: Path, dialect: Dialect) -> tuple[str, ...]:
 
 def _first_record(text: str, dialect: Dialect) -> tuple[str, ...]:
     """Return the cells of the first record of a text."""
-    reader = csv.reader(
-        io.StringIO(text, newline=""),
+    with _long_fields():
+        return tuple(next(_csv_reader(io.StringIO(text, newline=""), dialect), []))
+
+
+def _csv_reader(lines: Iterator[str], dialect: Dialect) -> Iterator[list[str]]:
+    """Return a reader of records whose line breaks in quotes are kept."""
+    return csv.reader(
+        lines,
         delimiter=dialect.delimiter,
         quotechar=dialect.quote or None,
         quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
         strict=True,
     )
-    return tuple(next(reader, []))
 
 
 def find_delimiter(path: Path, dialect: Dialect, *, time: str) -> str:
@@ -110,46 +110,46 @@ def find_delimiter(path: Path, dialect: Dialect, *, time: str) -> str:
 
     By the ending if none does, or if there is no header.
     """
-    by_ending = "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
-    for sign in (by_ending, *_DELIMITERS) if dialect.has_header else ():
+    by_ending = delimiter_by_ending(path)
+    for sign in (by_ending, *DELIMITERS) if dialect.has_header else ():
         if time in read_header(path, Dialect(sign, dialect.quote, dialect.encoding)):
             return sign
     return by_ending
 
 
-class _Rejected(NamedTuple):
-    """A reject as DuckDB tells it."""
-
-    at: int
-    """Its first byte in the text."""
-
-    n_lines: int
-    reason: str | None
-    """None for a line of blanks, which is passed over."""
+def delimiter_by_ending(path: Path) -> str:
+    """Return the delimiter that the ending of a file stands for."""
+    return "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
 
 
-@contextmanager
-def open_csv(path: Path, names: tuple[str, ...], dialect: Dialect) -> Iterator[CsvRecords]:
-    """Lend the records of a CSV file; ``names`` are those of its columns, in its order."""
-    import duckdb
+# ---------------------------------------------------------------------------------------------
+# A file, from front to back.
 
-    with ExitStack() as stack:
-        connection = stack.enter_context(duckdb.connect(config={"threads": 1}))
-        connection.execute("SET enable_progress_bar = false")  # it is drawn on stdout
-        text = stack.enter_context(plain_text(path, dialect.encoding))
-        records = CsvRecords(path, names, dialect, text, connection)
-        ends = text.ends
-        if ends.is_mixed and (ends.n_lines < 2 or not records.takes_line_ends()):
-            text = stack.enter_context(plain_text(path, dialect.encoding, same_ends=True))
-            records = CsvRecords(path, names, dialect, text, connection)
-        yield records
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Records that follow one another in a file, and what stands between them and is none."""
+
+    text: bytes
+    columns: list[pa.Array]
+    """Cells of the records."""
+
+    starts: npt.NDArray[np.int64]
+    """First byte of each record in the text."""
+
+    ends: npt.NDArray[np.int64]
+    """Byte behind each record; its line end is a part of it."""
+
+    faults: list[tuple[int, int, str]]
+    """First byte, byte behind and reason of each text that is no record."""
 
 
 @dataclass(slots=True)
 class CsvRecords:
     """The records of one CSV file, to be read once from front to back; see ``read_plan.Records``.
 
-    What a quoted cell with line breaks holds is one record. Lines that are empty are none.
+    They are those of Python's ``csv`` in strict mode. A record ends with LF, CR LF or CR, whatever
+    ends the others; within quotes all of these are text. Lines that are empty are no records.
     """
 
     path: Path
@@ -157,53 +157,39 @@ class CsvRecords:
     """Of the columns, in the order of the file."""
 
     dialect: Dialect
-    text: PlainText
-    """The file as DuckDB reads it."""
-
-    connection: duckdb.DuckDBPyConnection
-    _tall: dict[int, int] = field(default_factory=dict)
-    """Line breaks in records that have any, by number."""
-
-    _rejects: list[_Rejected] | None = None
-    """None until the records were read to the end."""
-
-    _n_records: int = 0
-
-    def __post_init__(self) -> None:
-        if self.dialect.has_header:
-            self._tall[_HEADER] = sum(name.count("\n") for name in self.names)
+    _n_faults: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[RecordBatch]:
-        import duckdb
-
         first = 0
-        try:
-            reader = self.connection.sql(self._query("*")).to_arrow_reader(BATCH_RECORDS)
-            for batch in reader:
-                self._note_tall(batch, first)
-                yield RecordBatch(
-                    first, dict(zip(self.names, batch.columns, strict=True)), batch.num_rows, {}
-                )
-                first += batch.num_rows
-        except (duckdb.Error, OSError) as error:
-            raise _unreadable(self.path, error) from error
-        self._rejects = self._query_rejects()
-        self._n_records = first
-        self._put_lost_aside(self._rejects)
+        for _, part in self._parts():
+            self._n_faults += len(part.faults)
+            if len(part.starts):
+                cells = dict(zip(self.names, part.columns, strict=True))
+                yield RecordBatch(first, cells, len(part.starts), {})
+                first += len(part.starts)
 
-    def rejects(self) -> Sequence[Reject]:
-        """Return what is no record, with physical lines."""
-        return [
-            Reject(*place, key.reason)
-            for key, place in self._walk(frozenset())
-            if isinstance(key, _Rejected) and key.reason is not None
-        ]
+    def rejects(self) -> Iterator[Reject]:
+        """Yield what is no record, with its line, by reading the file again."""
+        if not self._n_faults:
+            return
+        for line, part in self._parts():
+            lines = _line_numbers(part, line, [start for start, _, _ in part.faults])
+            for number, (start, end, reason) in zip(lines, part.faults, strict=True):
+                yield Reject(number, _as_text(part.text[start:end]), reason)
 
     def places(self, numbers: Sequence[int]) -> Iterator[Place]:
-        """Yield the places of some records."""
-        for key, place in self._walk(frozenset(numbers)):
-            if not isinstance(key, _Rejected):
-                yield place
+        """Yield the places of some records, by reading the file again."""
+        wanted = np.sort(np.asarray(numbers, np.int64))
+        first = 0
+        for line, part in self._parts() if len(wanted) else ():
+            last = first + len(part.starts)
+            low, high = np.searchsorted(wanted, (first, last))
+            rows = wanted[low:high] - first
+            for row, number in zip(rows, _line_numbers(part, line, part.starts[rows]), strict=True):
+                yield Place(number, _as_text(part.text[part.starts[row] : part.ends[row]]))
+            if high == len(wanted):
+                return
+            first = last
 
     def cells_of(self, text: str, *, doubtful: str | None = None) -> str | None:
         """Return the cells of a record as a JSON object; None if it has not one for each column.
@@ -224,157 +210,326 @@ class CsvRecords:
             row[doubtful] = f"?{row.get(doubtful) or ''}"
         return json.dumps(row)
 
-    def takes_line_ends(self) -> bool:
-        """Return whether DuckDB reads a file whose lines end in several ways to its end."""
-        import duckdb
+    def _parts(self) -> Iterator[tuple[int, _Part]]:
+        """Yield the parts of the file, each with the number of its first line."""
+        scanner = _Scanner(self.dialect, len(self.names))
+        chunks = utf8_chunks(self.path, self.dialect.encoding)
+        rest, line, is_last = b"", 1, False
+        at_header, at_begin = self.dialect.has_header, True
+        while not is_last:
+            chunk = next(chunks, None)
+            is_last = chunk is None
+            text = rest + (chunk or b"")
+            if at_begin:
+                text, at_begin = text.removeprefix(codecs.BOM_UTF8), False
+            if at_header and (text or is_last):
+                end = scanner.end_of_first(text, is_last=is_last)
+                if end is None:
+                    rest = self._bounded(text, line)
+                    continue
+                line += _count_line_ends(text[:end])
+                text, at_header = text[end:], False
+            done = 0
+            for part in scanner.parts(text, is_last=is_last):
+                self._check_lengths(part, line)
+                yield line, part
+                line += _count_line_ends(part.text)
+                done += len(part.text)
+            rest = self._bounded(text[done:], line)
 
-        try:
-            self.connection.sql(self._query("count(*)", store_rejects=False)).fetchall()
-        except (duckdb.Error, OSError):
-            return False
-        return True
+    def _bounded(self, text: bytes, line: int) -> bytes:
+        if len(text) > RECORD_BYTES_MAX:
+            raise too_long(self.path, line)
+        return text
 
-    def _query(self, what: str, *, store_rejects: bool = True) -> str:
-        """Return the query over all columns as text.
+    def _check_lengths(self, part: _Part, line: int) -> None:
+        """Refuse a file with a record, or what is none, that no reader should hold."""
+        long = part.starts[part.ends - part.starts > RECORD_BYTES_MAX].tolist()
+        long += [start for start, end, _ in part.faults if end - start > RECORD_BYTES_MAX]
+        if long:
+            raise too_long(self.path, next(_line_numbers(part, line, [min(long)])))
 
-        Read in parallel, DuckDB 2.0 passes over records of files whose lines end in several ways,
-        without a word; and told how they end, it passes over all others.
+
+def _as_text(record: bytes) -> str:
+    return record.rstrip(b"\r\n").decode("utf-8", "replace")
+
+
+def _count_line_ends(text: bytes) -> int:
+    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+
+
+def _line_numbers(
+    part: _Part, first: int, places: Sequence[int] | npt.NDArray[np.int64]
+) -> Iterator[int]:
+    """Yield the lines of ascending places in a text whose first line has a number."""
+    at, line = 0, first
+    for place in places:
+        line += _count_line_ends(part.text[at:place])
+        at = place
+        yield line
+
+
+# ---------------------------------------------------------------------------------------------
+# A text, taken apart.
+
+
+class _Scanner:
+    """Takes a text apart into records of so many cells.
+
+    Where quotes enclose whole cells, a quote opens a cell if an even number of them stand before
+    it, and a delimiter or line end within quotes has an odd number before it: so whole arrays of
+    bytes are looked at together. The first quote that encloses no whole cell ends that; the record
+    it stands in, and some behind it, are read by the ``csv`` module, one after the other.
+    """
+
+    def __init__(self, dialect: Dialect, n_columns: int) -> None:
+        self._dialect = dialect
+        self._n_columns = n_columns
+        self._delimiter = ord(dialect.delimiter)
+        self._quote = ord(dialect.quote) if dialect.quote else None
+        self._null = pa.array(dialect.null, pa.string())
+
+    def parts(self, text: bytes, *, is_last: bool) -> Iterator[_Part]:
+        """Yield the records that end in a text; ``is_last`` if nothing follows it."""
+        n_careful = _CAREFUL_RECORDS
+        while text:
+            part = self._regular(text, is_last=is_last)
+            if part is None:
+                part = self._careful(text, n_careful, is_last=is_last)
+                n_careful *= 4
+            if part is None:
+                return
+            yield part
+            text = text[len(part.text) :]
+
+    def end_of_first(self, text: bytes, *, is_last: bool) -> int | None:
+        """Return the byte behind the first record, which may have any number of cells."""
+        found = next(self._one_by_one(text, is_last=is_last), None)
+        return len(text) if found is None and is_last else None if found is None else found[1]
+
+    # --- all at once ---------------------------------------------------------------------------
+
+    def _regular(self, text: bytes, *, is_last: bool) -> _Part | None:
+        """Return the records before the first odd quote or byte; None if there is none."""
+        n_bytes = len(text)
+        if is_last and not text.endswith((b"\n", b"\r")):
+            text += b"\n"
+        found = self._structure(text, is_last=is_last)
+        if found is None:
+            return None
+        signs, is_border, is_end, stop = found
+        kept = np.frombuffer(text, np.uint8, stop)
+        is_kept = np.ones(stop, bool)
+        is_kept[signs] = False
+        borders = np.flatnonzero(is_border)
+        offsets = np.zeros(len(borders) + 1, np.int32)
+        offsets[1:] = signs[borders] - borders  # bytes kept before each border
+        lengths = np.diff(offsets)
+        cells = pa.StringArray.from_buffers(
+            len(lengths),
+            pa.py_buffer(offsets),
+            pa.py_buffer(kept[is_kept]),
+            pa.py_buffer(np.packbits(lengths > 0, bitorder="little")),
+        )
+        last_cells = np.flatnonzero(is_end[borders])
+        ends = signs[borders[last_cells]] + 1
+        return self._to_part(text[: min(stop, n_bytes)], cells, last_cells, ends)
+
+    def _structure(
+        self, text: bytes, *, is_last: bool
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], int] | None:
+        """Return the bytes that are no cell's, which of them end a cell, and which a record.
+
+        And the byte behind the last record that is regular; None if there is none.
         """
-        names = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in self.names)
-        null = ", ".join(map(_quoted, ("", *self.dialect.null)))
-        faults = "store_rejects = true" if store_rejects else "ignore_errors = true"
+        framed = np.frombuffer(b"\n%b\n" % text, np.uint8)
+        array = framed[1:-1]
+        has_cr = b"\r" in text
+        has_quotes = self._quote is not None and bytes((self._quote,)) in text
+        special = (array == self._delimiter) | (array == _LF)
+        if has_cr:
+            special |= array == _CR
+        if has_quotes:
+            special |= array == self._quote
+        signs = np.flatnonzero(special)
+        kinds = array[signs]
+        stop = len(text)
+        is_sign = is_outside = np.ones(len(signs), bool)
+        if has_quotes:
+            is_quote = kinds == self._quote
+            is_outside = (np.cumsum(is_quote, dtype=np.uint8) & 1) == 0
+            is_outside &= ~is_quote
+            quotes = np.flatnonzero(is_quote)
+            is_literal, stop = self._look_at_quotes(framed, signs[quotes])
+            is_sign = is_outside | is_quote
+            is_sign[quotes[is_literal]] = False
+        is_border = is_outside & ((kinds == self._delimiter) | (kinds == _LF))
+        is_end = is_outside & (kinds == _LF)
+        if has_cr:
+            is_cr = is_outside & (kinds == _CR)
+            is_at_end = signs == len(text) - 1
+            if not is_last:
+                is_cr &= ~is_at_end  # its LF may follow
+            is_cr &= is_at_end | (framed[signs + 2] != _LF)
+            is_end |= is_cr
+            is_border |= is_cr
+        try:
+            text[:stop].decode()
+        except UnicodeDecodeError as error:
+            stop = error.start
+        ends = np.flatnonzero(is_end[: np.searchsorted(signs, stop)])
+        if not len(ends):
+            return None
+        n_signs = int(ends[-1]) + 1
+        stop = int(signs[n_signs - 1]) + 1
+        if is_sign is is_outside and not has_cr:
+            return signs[:n_signs], is_border[:n_signs], is_end[:n_signs], stop
+        is_sign = is_sign[:n_signs]
         return (
-            f"SELECT {what} FROM read_csv({_quoted(str(self.text.path))}, auto_detect = false, "
-            f"all_varchar = true, columns = {{{names}}}, header = {self.dialect.has_header}, "
-            f"delim = {_quoted(self.dialect.delimiter)}, quote = {_quoted(self.dialect.quote)}, "
-            f"escape = {_quoted(self.dialect.quote)}, nullstr = [{null}], strict_mode = true, "
-            f"hive_partitioning = false, parallel = false, max_line_size = {RECORD_BYTES_MAX}, "
-            f"compression = '{self.text.compression}', {faults})"
+            signs[:n_signs][is_sign],
+            is_border[:n_signs][is_sign],
+            is_end[:n_signs][is_sign],
+            stop,
         )
 
-    def _query_rejects(self) -> list[_Rejected]:
-        """Return each reject once, in the order of the file.
+    def _look_at_quotes(
+        self, framed: npt.NDArray[np.uint8], quotes: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.bool_], int]:
+        """Return which quotes belong to a cell, and the first that encloses no whole cell.
 
-        A record that is too long is refused: DuckDB goes on somewhere inside it.
+        Every other one opens; of two side by side within a cell, the second is a part of it. All
+        of them are given by their bytes in a text around which ``framed`` has line feeds.
         """
-        rows = self.connection.sql(
-            "SELECT line_byte_position, csv_line, error_type FROM reject_errors "
-            "ORDER BY line_byte_position, byte_position NULLS FIRST"
-        ).fetchall()
-        found: dict[int, _Rejected] = {}
-        for one_based, text, word in rows:
-            at = one_based - 1
-            if word == _TOO_LONG:
-                raise too_long(self.path, self._line_of(at))
-            # Empty lines before a record are handed over with it, and of their CR LF the LF.
-            bare = text.lstrip("\r\n")
-            at += len(text) - len(bare)
-            if bare.strip():
-                n_lines = bare.rstrip("\r\n").count("\n") + 1
-                found.setdefault(at, _Rejected(at, n_lines, _REASONS.get(word, _UNKNOWN_REASON)))
-            else:
-                found.setdefault(at, _Rejected(at, 1, None))
-        return list(found.values())
+        opening, closing = quotes[0::2], quotes[1::2]
+        before, after = framed[opening], framed[closing + 2]
+        is_second = before == self._quote
+        bad_opening = opening[~(is_second | self._is_border(before))]
+        bad_closing = closing[~((after == self._quote) | self._is_border(after))]
+        first = min(
+            (int(one[0]) for one in (bad_opening, bad_closing) if len(one)),
+            default=len(framed) - 2,
+        )
+        is_literal = np.zeros(len(quotes), bool)
+        is_literal[0::2] = is_second
+        return is_literal, first
 
-    def _put_lost_aside(self, found: list[_Rejected]) -> None:
-        """Add what DuckDB passed over without a word to the rejects that were found.
+    def _is_border(self, signs: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+        return np.asarray((signs == self._delimiter) | (signs == _LF) | (signs == _CR), bool)
 
-        Why: read one buffer after the other, DuckDB 2.0 says nothing of a quote that is open at
-        the end of the file. So every line must belong to a record, to a reject, or be empty.
+    def _to_part(
+        self,
+        text: bytes,
+        cells: pa.StringArray,
+        last_cells: npt.NDArray[np.int64],
+        ends: npt.NDArray[np.int64],
+    ) -> _Part:
+        """Part the cells into columns, and what has another number of them from records."""
+        first_cells = np.concatenate(([0], last_cells[:-1] + 1))
+        starts = np.concatenate(([0], ends[:-1]))
+        widths = last_cells + 1 - first_cells
+        faults: list[tuple[int, int, str]] = []
+        is_good = widths == self._n_columns
+        for row in np.flatnonzero(~is_good).tolist():
+            start, end = int(starts[row]), int(ends[row])
+            if text[start:end].strip():
+                reason = _TOO_MANY if widths[row] > self._n_columns else _TOO_FEW
+                faults.append((start, end, reason))
+        if not is_good.all():
+            first_cells, starts, ends = first_cells[is_good], starts[is_good], ends[is_good]
+        columns = [
+            self._without_null(cells.take(pa.array(first_cells + n)))
+            for n in range(self._n_columns)
+        ]
+        return _Part(text, columns, starts, ends, faults)
 
-        Anything else that was passed over is refused.
+    def _without_null(self, cells: pa.Array) -> pa.Array:
+        """Return cells without the texts that stand for no value."""
+        if not len(self._null):
+            return cells
+        is_null = pc.is_in(cells, self._null)
+        return pc.if_else(is_null, pa.scalar(None, pa.string()), cells)
+
+    # --- one by one ----------------------------------------------------------------------------
+
+    def _careful(self, text: bytes, n: int, *, is_last: bool) -> _Part | None:
+        """Return the first records, at most so many; None if none of them ends in the text."""
+        rows: list[list[str]] = []
+        places: list[tuple[int, int]] = []
+        faults: list[tuple[int, int, str]] = []
+        stop = 0
+        for start, end, cells in self._one_by_one(text, is_last=is_last):
+            stop = end
+            reason = self._fault_of(cells)
+            if reason is None:
+                rows.append(cells or [""])
+                places.append((start, end))
+            elif text[start:end].strip():
+                faults.append((start, end, reason))
+            n -= 1
+            if not n:
+                break
+        if not stop:
+            return None
+        columns = [
+            self._without_null(pa.array([row[at] or None for row in rows], pa.string()))
+            for at in range(self._n_columns)
+        ]
+        starts, ends = np.array(places, np.int64).reshape(-1, 2).T
+        return _Part(text[:stop], columns, starts, ends, faults)
+
+    def _fault_of(self, cells: list[str] | None) -> str | None:
+        """Return why cells are no record; None of cells: their quotes are none."""
+        if cells is None:
+            return _BAD_QUOTES
+        try:
+            "".join(cells).encode()
+        except UnicodeEncodeError:
+            return _BAD_BYTES
+        n_cells = max(1, len(cells))
+        if n_cells == self._n_columns:
+            return None
+        return _TOO_MANY if n_cells > self._n_columns else _TOO_FEW
+
+    def _one_by_one(
+        self, text: bytes, *, is_last: bool
+    ) -> Iterator[tuple[int, int, list[str] | None]]:
+        """Yield first byte, byte behind and cells of each record that ends in a text.
+
+        The cells are None where its quotes are none; it ends with the line that shows it.
         """
-        n_heads = 1 if self.dialect.has_header else 0
-        n_lines = n_heads + self._n_records + sum(self._tall.values())
-        if n_lines + sum(one.n_lines for one in found) == self.text.ends.n_lines:
-            return
-        left = self._left_over()
-        begin, first = next(((at, line) for at, line in left if line.strip()), (0, b""))
-        if not first:
-            return
-        if not self.dialect.quote or self.dialect.quote.encode() not in first:
-            raise SourceError(
-                f"'{self.path}' cannot be read: DuckDB passed over {first[:80]!r}; nothing was "
-                "taken, check --delimiter and --quote"
-            )
-        n_lines, n_bytes = 1, len(first)
-        for _, line in left:
-            n_lines, n_bytes = n_lines + 1, n_bytes + len(line)
-        if n_bytes > RECORD_BYTES_MAX:
-            raise too_long(self.path, self._line_of(begin))
-        found.append(_Rejected(begin, n_lines, _REASONS["UNQUOTED VALUE"]))
+        at, has_ended = 0, False
 
-    def _left_over(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines behind the last record and the last reject."""
-        lines = self._lines()
-        last = self._n_records - 1
-        for _ in self._walk(frozenset((last,)), lines):
-            pass
-        yield from ((start, line) for _, start, line in lines)
+        def lines() -> Iterator[str]:
+            nonlocal at, has_ended
+            for line in _LINE.finditer(text):
+                end = line.end()
+                if not is_last and end == len(text) and not line[0].endswith(b"\n"):
+                    break  # it may go on, or be half a CR LF
+                at = end
+                yield line[0].decode("utf-8", "surrogateescape")
+            has_ended = True
 
-    def _line_of(self, at: int) -> int:
-        for number, start, line in self._lines():
-            if start + len(line) > at:
-                return number
-        return 0
-
-    def _lines(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the lines that DuckDB read, each with its number and its first byte."""
-        start = 0
-        lines = lines_of(self.text.path, "utf-8", compression=self.text.compression)
-        for number, line in enumerate(lines, 1):
-            yield number, start, line
-            start += len(line)
-
-    def _walk(
-        self, wanted: AbstractSet[int], lines: Iterator[tuple[int, int, bytes]] | None = None
-    ) -> Iterator[tuple[_Rejected | int, Place]]:
-        """Yield the places of rejects, and of the records of these numbers, by going over lines.
-
-        Every line belongs to a reject, whose byte DuckDB tells, or else to the next record, whose
-        line breaks were counted; an empty one between them to none, unless it is a whole record.
-        """
-        assert self._rejects is not None, "the records were not read to the end"
-        rejects = iter(self._rejects)
-        reject = next(rejects, None)
-        last = max(wanted, default=_HEADER - 1)
-        number = _HEADER if self.dialect.has_header else 0
-        lines = self._lines() if lines is None else lines
-        while reject is not None or number <= last:
-            line_number, start, line = next(lines, (0, 0, b""))
-            if not line:
-                return
-            if reject is not None and start <= reject.at < start + len(line):
-                place = _to_place(line_number, line, islice(lines, reject.n_lines - 1))
-                if reject.reason is not None:
-                    yield reject, place
-                reject = next(rejects, None)
-            elif line.strip(b"\r\n") or len(self.names) == 1:
-                place = _to_place(line_number, line, islice(lines, self._tall.get(number, 0)))
-                if number in wanted:
-                    yield number, place
-                number += 1
-
-    def _note_tall(self, batch: pa.RecordBatch, first: int) -> None:
-        """Count the line breaks in records."""
-        for column in batch.columns:
-            counts = pc.count_substring(column, "\n")
-            if pc.max(counts).as_py():
-                for row, count in enumerate(counts.to_pylist()):
-                    if count:
-                        number = first + row
-                        self._tall[number] = self._tall.get(number, 0) + count
+        with _long_fields():
+            reader = _csv_reader(lines(), self._dialect)
+            while True:
+                start = at
+                try:
+                    cells = next(reader, None)
+                except csv.Error:
+                    if has_ended and not is_last:
+                        return
+                    yield start, at, None
+                else:
+                    if cells is None:
+                        return
+                    yield start, at, cells
 
 
-def _to_place(number: int, line: bytes, more: Iterable[tuple[int, int, bytes]]) -> Place:
-    whole = b"".join([line, *(text for _, _, text in more)])
-    return Place(number, whole.rstrip(b"\r\n").decode("utf-8", "replace").removeprefix("\ufeff"))
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _unreadable(path: Path, error: Exception) -> SourceError:
-    reason = first_line(str(error)) or type(error).__name__
-    return SourceError(f"'{path}' cannot be read ({reason}); check the file")
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Let the ``csv`` module read cells of any length; ours are bounded by that of a record."""
+    before = csv.field_size_limit(_CHARACTERS_MAX)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)

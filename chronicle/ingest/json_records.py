@@ -18,7 +18,6 @@ import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest.raw_text import (
-    BATCH_RECORDS,
     NOT_UTF8,
     RECORD_BYTES_MAX,
     Place,
@@ -29,8 +28,8 @@ from chronicle.ingest.raw_text import (
     utf8_chunks,
 )
 
-_BATCH_RECORDS = BATCH_RECORDS // 4
-"""Python's objects take more memory than Arrow's."""
+_BATCH_RECORDS = 1 << 14
+"""Records handed on together."""
 
 _PARSED_RECORDS = 512
 """Records held as objects: few, for Python looks them all over again and again."""

@@ -87,16 +87,16 @@ def _read(piece: Piece, plan: ReadPlan, *, time_only: bool, cut: Cut) -> Iterato
     if plan.format in (SourceFormat.PARQUET, SourceFormat.ARROW):
         yield from _read_typed(piece, plan, time_only=time_only, cut=cut)
         return
-    with open_records(Path(piece.path), plan, columns=tuple(plan.schema.names)) as records:
-        faults: list[tuple[int, str]] = []
-        refusals: list[_Refusal] = []
-        for batch in records:
-            events, bad = to_events(batch, plan, refusals, cut=cut)
-            faults += bad
-            if events.num_rows:
-                yield with_helpers(events, piece)
-        _raise_first(refusals, records, plan, piece)
-        yield from _faults_of_text(records, faults, plan, piece)
+    records = open_records(Path(piece.path), plan, columns=tuple(plan.schema.names))
+    faults: list[tuple[int, str]] = []
+    refusals: list[_Refusal] = []
+    for batch in records:
+        events, bad = to_events(batch, plan, refusals, cut=cut)
+        faults += bad
+        if events.num_rows:
+            yield with_helpers(events, piece)
+    _raise_first(refusals, records, plan, piece)
+    yield from _faults_of_text(records, faults, plan, piece)
 
 
 def with_helpers(events: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
@@ -267,20 +267,20 @@ def guess_columns(path: Path, position: int, plan: ReadPlan) -> dict[str, Guess]
     ``position`` is that of the file among the sources; of the plan's columns nothing is known yet.
     """
     guesses: dict[str, Guess] = {}
-    with open_records(path, plan, columns=None) as records:
-        for batch in records:
-            for name, cells in batch.cells.items():
-                guess = guesses.get(name, Guess())
-                where = (position, batch.first)
-                if plan.format is SourceFormat.CSV:
-                    guess = guess.seen(cells, where, decimal_comma=plan.options.decimal_comma)
-                else:
-                    guess = guess.seen_typed(cells, where)
-                    if name in batch.nested:
-                        n_nested = guess.n_nested + (pc.sum(batch.nested[name]).as_py() or 0)
-                        guess = replace(guess, n_nested=n_nested)
-                guesses[name] = guess
-        return {name: _with_line(guess, records) for name, guess in guesses.items()}
+    records = open_records(path, plan, columns=None)
+    for batch in records:
+        for name, cells in batch.cells.items():
+            guess = guesses.get(name, Guess())
+            where = (position, batch.first)
+            if plan.format is SourceFormat.CSV:
+                guess = guess.seen(cells, where, decimal_comma=plan.options.decimal_comma)
+            else:
+                guess = guess.seen_typed(cells, where)
+                if name in batch.nested:
+                    n_nested = guess.n_nested + (pc.sum(batch.nested[name]).as_py() or 0)
+                    guess = replace(guess, n_nested=n_nested)
+            guesses[name] = guess
+    return {name: _with_line(guess, records) for name, guess in guesses.items()}
 
 
 def _with_line(guess: Guess, records: Records) -> Guess:

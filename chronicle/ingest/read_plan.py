@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from chronicle.ingest.csv_records import (
     CsvRecords,
     Dialect,
     find_delimiter,
-    open_csv,
     read_header,
 )
 from chronicle.ingest.json_records import JsonRecords, starts_array
@@ -325,12 +323,11 @@ def _declared(schema: pa.Schema, time: str) -> TimeType | None:
 def _first_time(plan: ReadPlan, found: Inspected) -> str:
     """Return the first time that is there, as it is written; an empty text if there is none."""
     for path in found.sources.files:
-        with open_records(path, plan, columns=None) as records:
-            for batch in records:
-                cells = batch.cells.get(plan.time)
-                present = None if cells is None else cells.drop_null()
-                if present is not None and len(present):
-                    return str(present[0].as_py())
+        for batch in open_records(path, plan, columns=None):
+            cells = batch.cells.get(plan.time)
+            present = None if cells is None else cells.drop_null()
+            if present is not None and len(present):
+                return str(present[0].as_py())
     return ""
 
 
@@ -342,22 +339,17 @@ and ``places`` where records stand, given by ascending number.
 """
 
 
-@contextmanager
-def open_records(
-    path: Path, plan: ReadPlan, *, columns: tuple[str, ...] | None
-) -> Iterator[Records]:
-    """Lend the records of a text file.
+def open_records(path: Path, plan: ReadPlan, *, columns: tuple[str, ...] | None) -> Records:
+    """Return the records of a text file.
 
     ``columns`` are fields of JSON that are wanted whether a batch has them or not.
     """
     options = plan.options
     if plan.dialect is not None:
         names = options.columns or read_header(path, plan.dialect)
-        with open_csv(path, names, plan.dialect) as records:
-            yield records
-        return
+        return CsvRecords(path, names, plan.dialect)
     has_decimals = any(pat.is_decimal(one.type) for one in plan.schema)
-    yield JsonRecords(
+    return JsonRecords(
         path, encoding_of(options), options.flatten, options.null, has_decimals, columns
     )
 

@@ -7,7 +7,9 @@ import csv
 import gzip
 import io
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -16,8 +18,9 @@ from hypothesis import strategies as st
 
 from chronicle.errors import SourceError
 from chronicle.ingest import raw_text
-from chronicle.ingest.csv_records import Dialect, find_delimiter, open_csv
+from chronicle.ingest.csv_records import CsvRecords, Dialect, find_delimiter
 from chronicle.ingest.raw_text import Place, Reject
+from tests.csv_texts import csv_records, csv_text
 
 NAMES = ("a", "b", "c")
 Cells = list[str | None]
@@ -27,11 +30,11 @@ def read(
     path: Path, content: bytes, *, names: tuple[str, ...] = NAMES, dialect: Dialect | None = None
 ) -> tuple[list[Cells], Sequence[Reject], list[Place]]:
     path.write_bytes(content)
-    with open_csv(path, names, dialect or Dialect(",", '"')) as records:
-        rows: list[Cells] = []
-        for batch in records:
-            rows += map(list, zip(*(one.to_pylist() for one in batch.cells.values()), strict=True))
-        return rows, records.rejects(), list(records.places(range(len(rows))))
+    records = CsvRecords(path, names, dialect or Dialect(",", '"'))
+    rows: list[Cells] = []
+    for batch in records:
+        rows += map(list, zip(*(one.to_pylist() for one in batch.cells.values()), strict=True))
+    return rows, list(records.rejects()), list(records.places(range(len(rows))))
 
 
 CELL = st.text(st.sampled_from('ab,"\n \u00e4'), max_size=5).filter(lambda x: x == x.strip(" "))
@@ -98,6 +101,57 @@ def test_no_record_is_lost_however_lines_end(tmp_path: Path, content: bytes) -> 
     assert (len(rows), rows[-1], list(rejects)) == (n, ["7", "8", "9"], [])
 
 
+@pytest.mark.parametrize("chunk", [7, 1 << 20])
+def test_records_of_random_texts_are_those_of_the_csv_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(raw_text, "_CHUNK_BYTES", chunk)
+    random = Random(chunk)
+    for _ in range(100):
+        text, n_columns = csv_text(random)
+        rows, rejects, places = read(tmp_path / "a.csv", text.encode(), names=NAMES[:n_columns])
+        found = [*((place.line, row) for place, row in zip(places, rows, strict=True))]
+        found += [(reject.line, None) for reject in rejects]
+        assert sorted(found, key=itemgetter(0)) == csv_records(text, n_columns), text
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        pytest.param("1,2,3,", None, id="an empty cell too many"),
+        pytest.param('1,2, "3"', ["1", "2", ' "3"'], id="blank before a quote"),
+        pytest.param('1,2,3" pipe', ["1", "2", '3" pipe'], id="quote in a cell"),
+        pytest.param('1,2,"3" ', None, id="blank behind a quote"),
+        pytest.param('1,2,""""', ["1", "2", '"'], id="a quote alone"),
+        pytest.param("1,,", ["1", None, None], id="empty cells"),
+    ],
+)
+def test_cells_are_those_of_the_csv_module_in_strict_mode(
+    tmp_path: Path, line: str, wanted: Cells | None
+) -> None:
+    rows, rejects, _ = read(tmp_path / "a.csv", f"a,b,c\n{line}\n4,5,6\n".encode())
+    assert rows == [*([] if wanted is None else [wanted]), ["4", "5", "6"]]
+    assert [(one.line, one.text) for one in rejects] == ([(2, line)] if wanted is None else [])
+
+
+def test_line_ends_of_every_kind_stand_in_one_file_and_in_its_cells(tmp_path: Path) -> None:
+    content = b'a,b,c\r\n1,2,"x\r\ny"\n"\r",5,6\r\n7,8,"\n"\r9,10,"11"\r\n'
+    rows, rejects, places = read(tmp_path / "a.csv", content)
+    wanted = [["1", "2", "x\r\ny"], ["\r", "5", "6"], ["7", "8", "\n"], ["9", "10", "11"]]
+    assert (rows, rejects) == (wanted, [])
+    assert [place.line for place in places] == [2, 4, 6, 8]
+
+
+def test_zeros_behind_a_gzip_file_are_no_part_of_it(tmp_path: Path) -> None:
+    packed = gzip.compress(b"a,b,c\n1,2,3\n") + gzip.compress(b"4,5,6\n")
+    rows, _, _ = read(tmp_path / "a.csv.gz", packed + bytes(512))
+    assert rows == [["1", "2", "3"], ["4", "5", "6"]]
+    with pytest.raises(SourceError, match="cannot be read: Not a gzipped file"):
+        read(tmp_path / "a.csv.gz", packed + b"more")
+    with pytest.raises(SourceError, match="cannot be read: Compressed file ended before"):
+        read(tmp_path / "a.csv.gz", packed[:-4])
+
+
 def test_line_breaks_in_quotes_stay_as_they_are(tmp_path: Path) -> None:
     rows, _, _ = read(tmp_path / "a.csv", b'a,b,c\n1,2,"3\r\n4"\n')
     assert rows == [["1", "2", "3\r\n4"]]
@@ -154,10 +208,3 @@ def test_quotes_can_be_others_or_none(tmp_path: Path) -> None:
     assert read(tmp_path / "a.csv", b'a,b,c\n"1,2,3\n', dialect=Dialect(",", ""))[0] == [
         ['"1', "2", "3"]
     ]
-
-
-def test_a_long_read_draws_nothing_on_stdout(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n")
-    with open_csv(tmp_path / "a.csv", NAMES, Dialect(",", '"')) as records:
-        asked = records.connection.sql("SELECT current_setting('enable_progress_bar')")
-        assert asked.fetchall() == [(False,)]
