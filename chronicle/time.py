@@ -243,11 +243,12 @@ def _offset_zone(sign: str, hours: str, minutes: str = "0", seconds: str = "0") 
     return timezone(timedelta(seconds=-offset if sign == "-" else offset))
 
 
-def to_instant(local: int, zone: tzinfo) -> int | None:
+def to_instant(local: int, zone: tzinfo, *, fold: int = 0) -> int | None:
     """Return the instant at which clocks of a zone show a local time, both in microseconds.
 
     An hour that occurs twice is taken as its first occurrence; one that never occurs is moved on
-    by the length of the gap. None if it is beyond 64 bits.
+    by the length of the gap. With ``fold`` 1 it is the second occurrence, or moved back. None if it
+    is beyond 64 bits.
     """
     # Outside of these years offsets are those of the same day 400 years earlier or later.
     cycle_us = 146_097 * DAY_US
@@ -255,7 +256,7 @@ def to_instant(local: int, zone: tzinfo) -> int | None:
     while not -62_000_000_000_000_000 <= local - cycles * cycle_us < 253_000_000_000_000_000:
         cycles += 1 if local > 0 else -1
     clock = datetime(1970, 1, 1) + timedelta(microseconds=local - cycles * cycle_us)  # noqa: DTZ001
-    offset = clock.replace(tzinfo=zone).utcoffset()
+    offset = clock.replace(tzinfo=zone, fold=fold).utcoffset()
     assert offset is not None
     us = local - offset // timedelta(microseconds=1)
     return us if us in _INT64 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,6 +117,8 @@ def _read_with_care(cells: pa.Array, data_type: pa.DataType) -> tuple[pa.Array, 
     bare = pc.utf8_trim_whitespace(cells)
     if pat.is_integer(data_type):
         bare = pc.replace_substring_regex(bare, r"^\+?(-?[0-9]+)(\.0*)?$", r"\1")
+    if pat.is_timestamp(data_type):
+        bare = capitalised(bare)
     shape = _shape(data_type)
     fits = pc.and_(
         pc.match_substring_regex(bare, f"^({shape})$"),
@@ -124,6 +127,12 @@ def _read_with_care(cells: pa.Array, data_type: pa.DataType) -> tuple[pa.Array, 
     values = _cast_each(pc.if_else(fits, bare, pa.scalar(None, pa.string())), data_type)
     missing = values.is_null().to_numpy(zero_copy_only=False)
     return values, missing & cells.is_valid().to_numpy(zero_copy_only=False)
+
+
+def capitalised(cells: Any) -> Any:
+    """Return times with a capital T and Z, which may be small letters after RFC 3339."""
+    cells = pc.replace_substring_regex(cells, r"^([0-9]{4}-[0-9]{2}-[0-9]{2})t([0-9])", r"\1T\2")
+    return pc.replace_substring_regex(cells, r"([0-9])z$", r"\1Z")
 
 
 def _shape(data_type: pa.DataType) -> str:

@@ -24,7 +24,7 @@ from chronicle.ingest.preparation import check_settings, nothing_usable
 from chronicle.ingest.read_files import Cut, Piece, guess_columns, read_piece
 from chronicle.ingest.read_options import ReadOptions
 from chronicle.ingest.read_plan import Inspected, ReadPlan, inspect_sources, make_plan, text_plan
-from chronicle.ingest.report import AppendOptions, cut_note
+from chronicle.ingest.report import AppendOptions, cut_notes
 from chronicle.ingest.source_memory import (
     Source,
     fingerprints,
@@ -335,7 +335,7 @@ def read_files(
         events, put_aside, cut = _read(files, plan)
     shown = f"'{named[0]}'" + (f" and {len(named) - 1:,} more" if len(named) > 1 else "")
     nothing = "a header only" if plan.dialect and plan.dialect.has_header else "no event"
-    notes = (*plan.notes, *cut_note(cut.n_values))
+    notes = (*plan.notes, *cut_notes(cut.n_values, cut.n_twice, options.ambiguous))
     return FileEvents(events, put_aside, shown, nothing, notes, found.sources.folder_columns)
 
 

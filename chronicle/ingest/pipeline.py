@@ -35,7 +35,7 @@ from chronicle.ingest.preparation import (
     to_writer,
 )
 from chronicle.ingest.read_plan import Inspected, inspect_sources
-from chronicle.ingest.report import IngestOptions, IngestReport, cut_note
+from chronicle.ingest.report import IngestOptions, IngestReport, cut_notes
 from chronicle.ingest.session import open_spark
 from chronicle.ingest.source_memory import to_transactions
 from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources, since_taken
@@ -221,7 +221,7 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
         writer.tables(schema)  # refuses attributes that cannot be indexed, before any work
     route = to_late_route(job, schema, staging / "late")
     progress("checking order")
-    survey = run_survey(job, spark, reading)
+    survey, cut = run_survey(job, spark, reading)
     _check_survey(job, survey, schema)
     if stream is not None:
         complete_derived(stream, writer)
@@ -249,7 +249,10 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
             stream, stream_dir, change, outputs.quarantine,
             read_version=job.version, metadata=metadata, transactions=transactions,
         )  # fmt: skip
-    notes = (*reading.plan.notes, *cut_note(survey.n_cut))
+    notes = (
+        *reading.plan.notes,
+        *cut_notes(cut.n_values, cut.n_twice, job.request.options.ambiguous),
+    )
     return replace(
         _to_report(job, outputs, len(late.removed), committed),
         in_order=survey.in_order,

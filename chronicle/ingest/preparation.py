@@ -234,8 +234,8 @@ def nothing_usable(
     told = ", ".join(because(reasons or {}))
     return SourceError(
         f"none of the {n_bad:,} records in {where} has a usable time in column '{time}' and cells "
-        f"that parse{f' ({told})' if told else ''}; nothing was taken, check --time, --time-format "
-        "and --schema"
+        f"that parse{f' ({told})' if told else ''}; nothing was taken, check --time, "
+        "--time-format, --time-unit and --schema"
     )
 
 

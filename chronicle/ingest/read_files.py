@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,12 @@ import pyarrow.types as pat
 from chronicle.errors import SchemaError
 from chronicle.ingest.cells import Culprit, Guess, as_text, is_number, read_cells
 from chronicle.ingest.helper_columns import CELLS, HELPERS, LINE, REASON, RECORD
+from chronicle.ingest.local_times import Folds, infer_folds
 from chronicle.ingest.raw_text import Place, RecordBatch
 from chronicle.ingest.read_options import ReadOptions
 from chronicle.ingest.read_plan import ReadPlan, Records, open_records, unknown_field
 from chronicle.ingest.sources import SourceFormat
-from chronicle.ingest.times import Fault, read_times
+from chronicle.ingest.times import Fault, Times, look_ahead, read_times
 from chronicle.ingest.typed_files import read_typed
 from chronicle.paths import repeated
 from chronicle.time import cut_to_us
@@ -44,9 +46,18 @@ class Piece:
 
 @dataclass(slots=True)
 class Cut:
-    """How many values lost what is less than a microsecond, counted as files are read."""
+    """How many values became others than they are written, counted as files are read."""
 
     n_values: int = 0
+    """Those that lost what is less than a microsecond."""
+
+    n_twice: int = 0
+    """Times that clocks show twice, and were taken."""
+
+    def add(self, read: Times) -> None:
+        """Count what became of times."""
+        self.n_values += read.n_cut
+        self.n_twice += read.n_twice
 
 
 def read_piece(
@@ -90,13 +101,25 @@ def _read(piece: Piece, plan: ReadPlan, *, time_only: bool, cut: Cut) -> Iterato
     records = open_records(Path(piece.path), plan, columns=tuple(plan.schema.names))
     faults: list[tuple[int, str]] = []
     refusals: list[_Refusal] = []
-    for batch in records:
-        events, bad = to_events(batch, plan, refusals, cut=cut)
+    for batch, folds in _in_order(records, plan, lambda batch: batch.cells[plan.time]):
+        events, bad = to_events(batch, plan, refusals, cut=cut, folds=folds)
         faults += bad
         if events.num_rows:
             yield with_helpers(events, piece)
     _raise_first(refusals, records, plan, piece)
     yield from _faults_of_text(records, faults, plan, piece)
+
+
+Batch = TypeVar("Batch", RecordBatch, pa.RecordBatch)
+
+
+def _in_order(
+    batches: Iterable[Batch], plan: ReadPlan, time_of: Callable[[Batch], pa.Array]
+) -> Iterator[tuple[Batch, Folds | None]]:
+    """Yield batches with what the order of their file says of local times, if it is asked."""
+    if plan.reading.looks_ahead:
+        return infer_folds(batches, lambda batch: look_ahead(time_of(batch), plan.reading))
+    return ((batch, None) for batch in batches)
 
 
 def with_helpers(events: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
@@ -141,7 +164,12 @@ class _Refusal:
 
 
 def to_events(
-    batch: RecordBatch, plan: ReadPlan, refusals: list[_Refusal], *, cut: Cut
+    batch: RecordBatch,
+    plan: ReadPlan,
+    refusals: list[_Refusal],
+    *,
+    cut: Cut,
+    folds: Folds | None = None,
 ) -> tuple[pa.RecordBatch, list[tuple[int, str]]]:
     """Part the events of a batch from what is none, given by number and reason."""
     reasons = np.zeros(batch.n_records, object)
@@ -166,8 +194,9 @@ def to_events(
                 f"{why} (with --decimal-comma it does)"
             )
         columns[one.name] = values
-    read = read_times(batch.cells[plan.time], plan.reading, plan.schema.field(plan.time).type)
-    cut.n_values += read.n_cut
+    target = plan.schema.field(plan.time).type
+    read = read_times(batch.cells[plan.time], plan.reading, target, folds)
+    cut.add(read)
     columns[plan.time] = read.times
     for fault in np.unique(read.faults[read.faults != 0]).tolist():
         here = (read.faults == fault) & (reasons == 0)
@@ -309,10 +338,11 @@ def _read_typed(
     found = read_typed(
         plan.format, Path(piece.path), names, piece.first, piece.stop, schema=plan.table_schema
     )
-    for batch in found:
-        raw = batch.column(names.index(plan.time))
-        read = read_times(raw, plan.reading, target)
-        cut.n_values += read.n_cut
+    at = names.index(plan.time)
+    for batch, folds in _in_order(found, plan, lambda batch: batch.column(at)):
+        raw = batch.column(at)
+        read = read_times(raw, plan.reading, target, folds)
+        cut.add(read)
         columns = []
         for name, column in zip(names, batch.columns, strict=True):
             if name == plan.time:

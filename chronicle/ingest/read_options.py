@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 import pyarrow as pa
 
 from chronicle.errors import SchemaError, SourceError, did_you_mean
+from chronicle.ingest.local_times import AMBIGUOUS, Ambiguous
 
 TIME_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0}
 """Microseconds in a unit of time; a nanosecond is less than one."""
@@ -69,6 +70,11 @@ class ReadOptions:
     time_zone: str | None = None
     """Zone in which times without an offset are local; they are stored as instants then."""
 
+    ambiguous: Ambiguous | None = None
+    """Which instant is meant by a local time that clocks show twice: ``earlier``, ``later``, or
+    ``infer``, by the order of the file. None puts such records aside, as it does with times that
+    clocks skip."""
+
 
 def check_read_options(options: ReadOptions, format_name: str) -> None:
     """Check that options fit the format of the files and have a meaning."""
@@ -91,6 +97,11 @@ def check_read_options(options: ReadOptions, format_name: str) -> None:
     if options.time_unit not in (None, *TIME_UNITS):
         raise SourceError(
             f"no time unit '{options.time_unit}' (there are: {', '.join(TIME_UNITS)})"
+        )
+    if options.ambiguous not in (None, *AMBIGUOUS):
+        raise SourceError(
+            f"no way '{options.ambiguous}' to take times that clocks show twice (there are: "
+            f"{', '.join(AMBIGUOUS)})"
         )
     if options.time_unit is not None and options.time_format is not None:
         raise SourceError("--time-unit is for numbers and --time-format for text; give one")

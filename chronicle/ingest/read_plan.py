@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, SourceError, did_you_mean
-from chronicle.ingest.cells import Guess
+from chronicle.ingest.cells import Guess, as_text
 from chronicle.ingest.csv_records import (
     CsvRecords,
     Dialect,
@@ -28,20 +29,21 @@ from chronicle.ingest.read_options import (
 )
 from chronicle.ingest.sources import SourceFormat, SourceSet, check_column_names
 from chronicle.ingest.times import (
+    Look,
     TimeReading,
     TimeSource,
-    check_first_time,
     choose_time_reading,
-    has_offset,
+    look_at_times,
     named_zone,
     stored_type,
     time_source,
 )
 from chronicle.ingest.typed_files import (
     common_schema,
-    first_text,
     has_nanoseconds,
     read_schemas,
+    read_typed,
+    rows_of_groups,
 )
 from chronicle.schema import check_same_schema, normalise_schema
 from chronicle.time import TimeType, time_type
@@ -197,7 +199,7 @@ def _plan_in_files(
     if found.schema is not None:
         table_schema = None if found.sources.schema is None else found.schema
         plan = replace(plan, is_fine=found.is_fine, table_schema=table_schema)
-        return _plan_typed(plan, found.schema, stream_schema)
+        return _plan_typed(plan, found.schema, stream_schema, found.sources.files)
     stated = (
         {} if options.schema is None else {one.name: one for one in parse_schema(options.schema)}
     )
@@ -240,15 +242,16 @@ def text_plan(found: Inspected, options: ReadOptions) -> ReadPlan:
 _UNREAD = TimeReading(TimeSource.TEXT, "timestamp", None, None)
 
 
-def _plan_typed(plan: ReadPlan, schema: pa.Schema, stream_schema: pa.Schema | None) -> ReadPlan:
+def _plan_typed(
+    plan: ReadPlan, schema: pa.Schema, stream_schema: pa.Schema | None, files: Sequence[Path]
+) -> ReadPlan:
     options, time = plan.options, plan.time
     source = time_source(schema.field(time).type, time)
     declared = None if stream_schema is None else _declared(stream_schema, time)
-    first = ""
+    look = _NOTHING_SEEN
     if source is TimeSource.TEXT and options.time_format is None:
-        first = first_text(plan.format, Path(plan.names[0]), time, schema=plan.table_schema)
-        check_first_time(first, time)
-    reading = _reading(plan, source, declared, first)
+        look = _look_at_times(plan, _typed_times(plan, files))
+    reading = _reading(plan, source, declared, look)
     stored = stored_type(reading, schema.field(time).type)
     at = schema.get_field_index(time)
     events = normalise_schema(schema.set(at, pa.field(time, stored)))
@@ -268,34 +271,29 @@ def _with_times(
     """Decide how the times of text are read, now that all other types are known."""
     options, time = plan.options, plan.time
     declared = None if declared_by is None else _declared(declared_by, time)
+    is_integer = declared == "integer" or (guess is not None and pat.is_integer(guess.data_type))
+    has_unit = options.time_unit is not None
+    are_numbers = is_integer or guess is None or pat.is_floating(guess.data_type)
+    look = _NOTHING_SEEN
+    if options.time_format is None and not (are_numbers if has_unit else is_integer):
+        look = _look_at_times(plan, _text_times(plan, found.sources.files))
     if options.time_format is not None:
         source = TimeSource.TEXT
-    elif options.time_unit is not None:
-        source = TimeSource.NUMBER if guess is None else _source_of(guess)
-    elif declared is not None:
-        source = TimeSource.INTEGER if declared == "integer" else TimeSource.TEXT
+    elif has_unit:
+        source = TimeSource.TEXT if look.source is TimeSource.TEXT else TimeSource.NUMBER
+    elif declared is not None or guess is None:
+        source = TimeSource.INTEGER if is_integer else TimeSource.TEXT
     else:
-        assert guess is not None
-        source = _source_of(guess)
-    first = ""
-    if source is TimeSource.TEXT and options.time_format is None:
-        first = _first_time(plan, found)
-        check_first_time(first, time)
-    reading = _reading(plan, source, declared, first)
+        source = TimeSource.INTEGER if is_integer else look.source or TimeSource.TEXT
+    reading = _reading(plan, source, declared, look)
     integer = columns.field(time).type if pat.is_integer(columns.field(time).type) else pa.int64()
     stored = stored_type(reading, integer)
     events = columns.set(columns.get_field_index(time), pa.field(time, stored))
     return replace(plan, reading=reading, schema=normalise_schema(events))
 
 
-def _source_of(guess: Guess) -> TimeSource:
-    if pat.is_integer(guess.data_type):
-        return TimeSource.INTEGER
-    return TimeSource.NUMBER if pat.is_floating(guess.data_type) else TimeSource.TEXT
-
-
 def _reading(
-    plan: ReadPlan, source: TimeSource, declared: TimeType | None, first: str
+    plan: ReadPlan, source: TimeSource, declared: TimeType | None, look: Look
 ) -> TimeReading:
     options = plan.options
     reading = choose_time_reading(
@@ -305,7 +303,8 @@ def _reading(
         pattern=options.time_format,
         zone=options.time_zone,
         unit=options.time_unit,
-        text_has_offset=bool(first) and has_offset(first),
+        ambiguous=options.ambiguous,
+        text_has_offset=look.has_offset,
     )
     if reading.zone is not None:
         named_zone(reading.zone)
@@ -320,15 +319,41 @@ def _declared(schema: pa.Schema, time: str) -> TimeType | None:
     return time_type(data_type, column=time)
 
 
-def _first_time(plan: ReadPlan, found: Inspected) -> str:
-    """Return the first time that is there, as it is written; an empty text if there is none."""
-    for path in found.sources.files:
+_TIMES_LOOKED_AT = 1000
+_NOTHING_SEEN = Look(None, False)
+
+
+def _look_at_times(plan: ReadPlan, parts: Iterable[pa.Array]) -> Look:
+    """Return what the first times look like that are there."""
+    texts = [pa.array([], pa.string())]
+    n_texts = 0
+    for cells in parts:
+        present = cells.drop_null().slice(0, _TIMES_LOOKED_AT)
+        if pat.is_floating(present.type):  # a fraction among whole numbers of JSON
+            whole = pc.replace_substring_regex(as_text(present), r"\.0$", "")
+            texts.append(whole)
+        else:
+            texts.append(as_text(present))
+        n_texts += len(present)
+        if n_texts >= _TIMES_LOOKED_AT:
+            break
+    return look_at_times(pa.concat_arrays(texts), plan.time)
+
+
+def _text_times(plan: ReadPlan, files: Sequence[Path]) -> Iterator[pa.Array]:
+    """Yield the times of text files as they are written."""
+    for path in files:
         for batch in open_records(path, plan, columns=None):
-            cells = batch.cells.get(plan.time)
-            present = None if cells is None else cells.drop_null()
-            if present is not None and len(present):
-                return str(present[0].as_py())
-    return ""
+            if plan.time in batch.cells:
+                yield batch.cells[plan.time]
+
+
+def _typed_times(plan: ReadPlan, files: Sequence[Path]) -> Iterator[pa.Array]:
+    """Yield the times of files that state their types."""
+    for path in files:
+        stop = len(rows_of_groups(path)) if plan.format is SourceFormat.PARQUET else 0
+        for batch in read_typed(plan.format, path, [plan.time], 0, stop, schema=plan.table_schema):
+            yield batch.column(0)
 
 
 Records = CsvRecords | JsonRecords

@@ -162,9 +162,19 @@ class FollowReport:
         return "\n".join(lines)
 
 
-def cut_note(n_values: int) -> tuple[str, ...]:
-    """Return what is told where times were finer than a stream stores them."""
-    if not n_values:
-        return ()
-    values = "1 time was" if n_values == 1 else f"{n_values:,} times were"
-    return (f"{values} finer than a microsecond, and cut to it",)
+def cut_notes(n_values: int, n_twice: int, ambiguous: str | None) -> tuple[str, ...]:
+    """Return what is told of times that became others than they are written.
+
+    ``n_values`` were finer than a stream stores them; clocks show ``n_twice`` twice.
+    """
+    notes = []
+    if n_values:
+        values = "1 time was" if n_values == 1 else f"{n_values:,} times were"
+        notes.append(f"{values} finer than a microsecond, and cut to it")
+    if n_twice:
+        times = "1 time that clocks show twice was" if n_twice == 1 else (
+            f"{n_twice:,} times that clocks show twice were"
+        )  # fmt: skip
+        which = "by the order of the file" if ambiguous == "infer" else f"as the {ambiguous} one"
+        notes.append(f"{times} taken {which}")
+    return tuple(notes)

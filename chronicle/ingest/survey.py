@@ -75,11 +75,9 @@ class Survey:
     """Whether the usable records are in time order as they arrived."""
 
     n_late: int
-    n_cut: int
-    """Times that are finer than a microsecond, and are cut to it."""
 
 
-def summarise_splits(splits: Iterable[Split], *, n_cut: int = 0) -> Survey:
+def summarise_splits(splits: Iterable[Split]) -> Survey:
     """Put what was seen of the splits together. Pure."""
     ranked = tuple(sorted(splits, key=lambda split: (split.position, split.block_start)))
     usable = [split for split in ranked if split.n_usable]
@@ -93,5 +91,4 @@ def summarise_splits(splits: Iterable[Split], *, n_cut: int = 0) -> Survey:
         n_bad=sum(split.n_bad for split in ranked),
         in_order=in_order,
         n_late=sum(split.n_late for split in ranked),
-        n_cut=n_cut,
     )

@@ -69,14 +69,14 @@ class Reading:
 # Files become tasks.
 
 
-def plan_tasks(sources: SourceSet, *, n_tasks: int) -> tuple[Task, ...]:
+def plan_tasks(sources: SourceSet, *, n_tasks: int, whole_files: bool = False) -> tuple[Task, ...]:
     """Cut files into tasks of consecutive pieces: Parquet between row groups, others not at all.
 
-    Large files are cut into at least ``n_tasks``.
+    Large files are cut into at least ``n_tasks``, unless ``whole_files`` are asked for.
     """
     is_parquet = sources.format is SourceFormat.PARQUET
     rows = [rows_of_groups(path) if is_parquet else [] for path in sources.files]
-    if is_parquet and len(rows) <= FILES_ALONE_MAX:
+    if is_parquet and len(rows) <= FILES_ALONE_MAX and not whole_files:
         return tuple((piece,) for piece in cut_files(sources.files, rows, n_tasks))
     pieces = [Piece(i, str(path), 0, len(rows[i])) for i, path in enumerate(sources.files)]
     if len(pieces) <= FILES_ALONE_MAX:
@@ -121,7 +121,9 @@ def plan_reading(
     n_tasks = spark.sparkContext.defaultParallelism
     if options.split_bytes is not None:
         n_tasks = -(-found.sources.size_bytes // options.split_bytes)
-    tasks = plan_tasks(found.sources, n_tasks=n_tasks)
+    # The order of a file says nothing once it is cut.
+    in_order = options.ambiguous == "infer"
+    tasks = plan_tasks(found.sources, n_tasks=n_tasks, whole_files=in_order)
 
     def guess() -> dict[str, Guess]:
         work = partial(_guess_task, plan=text_plan(found, options))
@@ -140,16 +142,17 @@ def _guess_task(pieces: Task, *, plan: ReadPlan) -> dict[str, Guess]:
 # The survey.
 
 
-def run_survey(job: Job, spark: SparkSession, reading: Reading) -> Survey:
-    """Look at the times of all records."""
+def run_survey(job: Job, spark: SparkSession, reading: Reading) -> tuple[Survey, Cut]:
+    """Look at the times of all records; count those that become others than they are written."""
     look = partial(survey_task, plan=reading.plan, stream_end=job.stream_end)
     found = spark_runner(spark)(look, reading.tasks)
     splits = chain.from_iterable(seen for seen, _ in found)
-    return summarise_splits(splits, n_cut=sum(n_cut for _, n_cut in found))
+    cut = Cut(sum(cut.n_values for _, cut in found), sum(cut.n_twice for _, cut in found))
+    return summarise_splits(splits), cut
 
 
-def survey_task(pieces: Task, *, plan: ReadPlan, stream_end: int | None) -> tuple[list[Split], int]:
-    """Look at the times of a task's records; returns what was seen, and how many were cut."""
+def survey_task(pieces: Task, *, plan: ReadPlan, stream_end: int | None) -> tuple[list[Split], Cut]:
+    """Look at the times of a task's records; returns what was seen, and what was cut."""
     cut = Cut()
     splits = []
     for piece in pieces:
@@ -158,7 +161,7 @@ def survey_task(pieces: Task, *, plan: ReadPlan, stream_end: int | None) -> tupl
             split.add(batch.column(plan.time).cast(pa.int64()), stream_end)
         if split.n_usable or split.n_bad:
             splits.append(split)
-    return splits, cut.n_values
+    return splits, cut
 
 
 # ---------------------------------------------------------------------------------------------

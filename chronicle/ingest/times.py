@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from enum import Enum, IntEnum
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, SourceError
-from chronicle.ingest.cells import as_text, read_cells
+from chronicle.ingest.cells import as_text, capitalised, read_cells
+from chronicle.ingest.local_times import UNKNOWN, Ambiguous, Clocks, Folds, is_too_far
 from chronicle.ingest.read_options import TIME_UNITS
 from chronicle.ingest.time_patterns import has_offset_field, read_pattern
-from chronicle.time import TIME_LIMIT, TimeType, cut_to_us, find_zone, split_time, to_instant
+from chronicle.time import DAY_US, TIME_LIMIT, TimeType, find_zone, split_time
 
 Faults = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 
 class Fault(IntEnum):
@@ -32,6 +34,9 @@ class Fault(IntEnum):
     OFFSET = 4
     TOO_FINE = 5
     OUT_OF_RANGE = 6
+    WEEKDAY = 7
+    TWICE = 8
+    NEVER = 9
 
     def reason(self, time: str) -> str:
         """Return the reason in words; ``time`` is the name of the time column."""
@@ -43,6 +48,9 @@ class Fault(IntEnum):
             Fault.OFFSET: f"time '{time}' has an offset from UTC, the stream's times have none",
             Fault.TOO_FINE: f"time '{time}' is finer than a microsecond",
             Fault.OUT_OF_RANGE: f"time '{time}' is beyond 2^62",
+            Fault.WEEKDAY: f"the weekday of time '{time}' is not that of its date",
+            Fault.TWICE: f"clocks show time '{time}' twice (--ambiguous earlier or later takes it)",
+            Fault.NEVER: f"clocks never show time '{time}', they skip it",
         }[self]
 
 
@@ -75,6 +83,14 @@ class TimeReading:
     unit: str | None = None
     """Unit of numbers that are instants, None for times that stay integers."""
 
+    ambiguous: Ambiguous | None = None
+    """Which instant is meant by local times that clocks show twice; None puts them aside."""
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether the order of a file says which instants are meant."""
+        return self.ambiguous == "infer"
+
 
 def choose_time_reading(
     source: TimeSource,
@@ -85,17 +101,23 @@ def choose_time_reading(
     zone: str | None,
     text_has_offset: bool,
     unit: str | None = None,
+    ambiguous: Ambiguous | None = None,
 ) -> TimeReading:
     """Decide how a time column is read. Pure.
 
     ``declared`` is what the schema or the stream says the time is to become, None if nothing does;
-    ``pattern``, ``zone`` and ``unit`` are what the user gave. ``text_has_offset``, whether the
-    first time written as text has an offset from UTC, decides for a new stream.
+    ``pattern``, ``zone``, ``unit`` and ``ambiguous`` are what the user gave. ``text_has_offset``,
+    whether times written as text have an offset from UTC, decides for a new stream.
     """
     if source is not TimeSource.TEXT and pattern is not None:
         raise SourceError(
             f"a time format reads times written as text, and column '{column}' holds a "
             f"{source.value}; leave --time-format out"
+        )
+    if ambiguous is not None and not _has_clocks(source, pattern, zone):
+        raise SourceError(
+            "--ambiguous is about times that clocks of a zone show twice; give --time-zone, or "
+            "leave it out"
         )
     if unit is not None:
         return _of_numbers(source, column=column, declared=declared, zone=zone, unit=unit)
@@ -119,8 +141,15 @@ def choose_time_reading(
         return TimeReading(source, "integer", None, None)
     kind = _kind(source, declared=declared, pattern=pattern, zone=zone, offset=text_has_offset)
     if declared is not None and kind != declared:
-        raise SchemaError(_misfit(column, source, kind, declared))
-    return TimeReading(source, kind, pattern, zone)
+        raise SchemaError(_misfit(column, source, kind, declared, zone))
+    return TimeReading(source, kind, pattern, zone, ambiguous=ambiguous)
+
+
+def _has_clocks(source: TimeSource, pattern: str | None, zone: str | None) -> bool:
+    """Return whether times are those of clocks of a zone: one that is given, or stands in texts."""
+    if zone is not None:
+        return source in (TimeSource.TEXT, TimeSource.LOCAL, TimeSource.INSTANT)
+    return source is TimeSource.TEXT and (pattern is None or has_offset_field(pattern))
 
 
 def _of_numbers(
@@ -133,8 +162,13 @@ def _of_numbers(
         )
     if zone is not None:
         raise SourceError("numbers count from 1970 in UTC; leave --time-zone out")
-    if declared not in (None, "timestamp_utc"):
-        raise SchemaError(_misfit(column, TimeSource.INSTANT, "timestamp_utc", declared))
+    if declared == "integer":
+        raise SchemaError(
+            f"numbers with a unit are instants, and times in column '{column}' are integers; leave "
+            "--time-unit out, or take the files into a new stream"
+        )
+    if declared == "timestamp":
+        raise SchemaError(_misfit(column, source, "timestamp_utc", declared, zone))
     return TimeReading(source, "timestamp_utc", None, None, unit)
 
 
@@ -157,7 +191,9 @@ def _kind(
     return "timestamp_utc" if offset else "timestamp"
 
 
-def _misfit(column: str, source: TimeSource, kind: TimeType, declared: TimeType) -> str:
+def _misfit(
+    column: str, source: TimeSource, kind: TimeType, declared: TimeType, zone: str | None
+) -> str:
     if declared == "integer":
         held = {TimeSource.LOCAL: "dates or timestamps without zone", TimeSource.TEXT: "text"}
         found = held.get(source, "timestamps")
@@ -167,16 +203,17 @@ def _misfit(column: str, source: TimeSource, kind: TimeType, declared: TimeType)
             f"times in column '{column}' have no zone, and instants are wanted; "
             "give --time-zone, the zone they are local to"
         )
+    remedy = "take the files into a new stream" if zone is None else "leave --time-zone out"
     return (
         f"times in column '{column}' are instants, and local times without a zone are wanted; "
-        "leave --time-zone out, or convert them"
+        f"{remedy}, or convert them"
     )
 
 
 _CLOCK = r"\d{1,2}:\d{1,2}(:\d{1,2}(\.\d+)?)?"
 _OFFSET = r"(Z|z|UTC|GMT|[+-]\d{1,2}(:\d{2}){0,2}|[A-Za-z_]+(/[A-Za-z_+-]+)+)"
-ISO_TIME = rf"^[+-]?\d{{4,6}}-\d{{1,2}}-\d{{1,2}}([T ]{_CLOCK}\s*{_OFFSET}?)?$"
-ISO_OFFSET = rf"[T ]{_CLOCK}\s*{_OFFSET}$"
+ISO_TIME = rf"^[+-]?\d{{4,6}}-\d{{1,2}}-\d{{1,2}}([Tt ]{_CLOCK}\s*{_OFFSET}?)?$"
+ISO_OFFSET = rf"[Tt ]{_CLOCK}\s*{_OFFSET}$"
 ISO_TOO_FINE = r"\.\d{6}\d*[1-9]"
 
 _DAY_OR_MONTH_FIRST = r"^\s*\d{1,2}[/.-]\d{1,2}[/.-](\d{4}|\d{2})\b"
@@ -200,18 +237,48 @@ def time_source(data_type: pa.DataType, column: str) -> TimeSource:
     )
 
 
-def check_first_time(text: str, column: str) -> None:
-    """Refuse a time that can be two days; what it is nobody but the user knows."""
-    if pc.match_substring_regex(pa.scalar(text), _DAY_OR_MONTH_FIRST).as_py():
+_INTEGER = r"^\s*-?(0|[1-9][0-9]*)\s*$"
+_NUMBER = r"^\s*-?((0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+|[0-9]+(\.[0-9]*)?[eE][+-]?[0-9]+)\s*$"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What most of the first times look like that can be times; bad ones decide nothing."""
+
+    source: TimeSource | None
+    """None where nothing looks like a time."""
+
+    has_offset: bool
+
+
+def look_at_times(texts: pa.Array, column: str) -> Look:
+    """Return what times that are written look like.
+
+    They are refused if most of them can be two days: which is meant nobody but the user knows.
+    """
+    bare = pc.utf8_trim_whitespace(texts)
+    is_iso = _matches(bare, ISO_TIME)
+    either = _matches(bare, _DAY_OR_MONTH_FIRST)
+    counts = {
+        TimeSource.INTEGER: int(_matches(bare, _INTEGER).sum()),
+        TimeSource.NUMBER: int(_matches(bare, _NUMBER).sum()),
+        TimeSource.TEXT: int(is_iso.sum()),
+    }
+    if either.sum() > max(counts.values()):
+        text = texts[int(np.flatnonzero(either)[0])]
         raise SourceError(
             f"time '{text}' in column '{column}' does not tell the day from the month; give "
             "--time-format, such as 'dd/MM/yyyy' or 'MM/dd/yyyy HH:mm:ss', as the times are written"
         )
+    source = max(counts, key=lambda one: counts[one])
+    offsets = _matches(bare, ISO_OFFSET)[is_iso]
+    n_more = 2 * int(offsets.sum()) - len(offsets)
+    has_offset = n_more > 0 or (n_more == 0 and bool(offsets[:1].any()))
+    return Look(source if counts[source] else None, has_offset)
 
 
-def has_offset(text: str) -> bool:
-    """Return whether a time has an offset from UTC."""
-    return bool(pc.match_substring_regex(pa.scalar(text.strip()), ISO_OFFSET).as_py())
+def _matches(texts: pa.Array, regex: str) -> Mask:
+    return _mask(pc.fill_null(pc.match_substring_regex(texts, regex), False))
 
 
 def named_zone(name: str) -> tzinfo:
@@ -242,31 +309,104 @@ class Times:
     n_cut: int = 0
     """Times that lost what is less than a microsecond."""
 
+    n_twice: int = 0
+    """Times that clocks show twice, and are one of the two instants."""
 
-def read_times(raw: pa.Array, reading: TimeReading, target: pa.DataType) -> Times:
-    """Read a time column."""
-    faults = np.where(_mask(raw.is_null()), int(Fault.NO_TIME), int(Fault.NONE)).astype(np.int32)
+
+def read_times(
+    raw: pa.Array, reading: TimeReading, target: pa.DataType, folds: Folds | None = None
+) -> Times:
+    """Read a time column.
+
+    ``folds`` tells which of their instants times are that clocks show twice, if the order of the
+    file does.
+    """
     if reading.unit is not None:
-        return _read_numbers(raw, reading.unit, faults)
+        return _read_numbers(raw, reading.unit, _missing(raw))
     if reading.source is TimeSource.INTEGER:
-        values, bad = read_cells(raw, target)
-        faults[bad] = int(Fault.UNPARSABLE)
-        wide = values.cast(pa.int64())
-        beyond = pc.or_(pc.less_equal(wide, -TIME_LIMIT), pc.greater_equal(wide, TIME_LIMIT))
-        faults[_mask(pc.fill_null(beyond, False))] = int(Fault.OUT_OF_RANGE)
-        return Times(_without(values, faults), faults)
+        return _read_integers(raw, target)
+    clocks, faults, n_cut = read_clocks(raw, reading)
+    if folds is None:
+        folds = np.full(len(raw), _FOLDS.get(reading.ambiguous, UNKNOWN), np.int8)
+    faults[is_too_far(clocks.us) & (faults == 0)] = int(Fault.OUT_OF_RANGE)
+    found = clocks.instants()
+    is_twice = found.is_twice & (faults == 0)
+    faults[is_twice & (folds == UNKNOWN)] = int(Fault.TWICE)
+    faults[found.is_never & (faults == 0)] = int(Fault.NEVER)
+    us = np.where(folds == 1, found.second, found.first)
+    faults[is_too_far(us) & (faults == 0)] = int(Fault.OUT_OF_RANGE)
+    times = pa.array(us).cast(stored_type(reading, target))
+    n_twice = int(np.count_nonzero(is_twice & (faults == 0)))
+    return Times(_without(times, faults), faults, n_cut, n_twice)
+
+
+_FOLDS: dict[Ambiguous | None, int] = {"earlier": 0, "later": 1}
+
+
+def read_clocks(raw: pa.Array, reading: TimeReading) -> tuple[Clocks, Faults, int]:
+    """Read what clocks show out of texts and timestamps; also faults, and how many were cut."""
     if reading.source is TimeSource.TEXT:
         texts = pc.utf8_trim(as_text(raw), " ")
         read = _read_iso if reading.pattern is None else _read_patterned
-        return Times(*read(texts, reading))
-    micro, n_cut = cut_to_us(raw)
+        return *read(texts, reading), 0
+    faults = _missing(raw)
+    us, is_beyond, n_cut = _to_us(raw)
+    faults[is_beyond] = int(Fault.OUT_OF_RANGE)
+    zones = ()
     if reading.source is TimeSource.LOCAL and reading.zone is not None:
-        local = micro.cast(pa.timestamp("us"))
-        return Times(_to_instants(local, named_zone(reading.zone)), faults, n_cut)
-    return Times(micro.cast(target), faults, n_cut)
+        zones = (named_zone(reading.zone),)
+    return Clocks(us, np.full(len(us), len(zones) - 1, np.int32), zones), faults, n_cut
 
 
-_EPOCH = r"^\s*(?P<sign>[+-]?)(?P<whole>[0-9]{1,19})(?:\.(?P<part>[0-9]*))?\s*$"
+def look_ahead(raw: pa.Array, reading: TimeReading) -> tuple[Ints, Mask, Mask]:
+    """Return what clocks show, of which records, and which times they show twice."""
+    clocks, faults, _ = read_clocks(raw, reading)
+    return clocks.us, faults == int(Fault.NONE), clocks.instants().is_twice
+
+
+def _to_us(raw: pa.Array) -> tuple[Ints, Mask, int]:
+    """Return dates and timestamps as microseconds, which are beyond, and how many were cut."""
+    if pat.is_date(raw.type):
+        raw = raw.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
+        factor = DAY_US
+    elif raw.type.unit == "ns":
+        ns = pc.fill_null(raw.cast(pa.int64()), 0).to_numpy()
+        us, rest = np.divmod(ns, 1000)
+        return us, np.zeros(len(us), np.bool_), int(np.count_nonzero(rest))
+    else:
+        factor = TIME_UNITS[raw.type.unit]
+    values = pc.fill_null(raw.cast(pa.int64()), 0).to_numpy()
+    limit = TIME_LIMIT // factor
+    is_beyond = (values >= limit) | (values <= -limit)
+    return np.where(is_beyond, 0, values) * factor, is_beyond, 0
+
+
+def _read_integers(raw: pa.Array, target: pa.DataType) -> Times:
+    """Read times that stay integers; digits that begin with 0 or + are names, as in any column."""
+    faults = _missing(raw)
+    values, bad = read_cells(raw, target)
+    faults[bad] = int(Fault.UNPARSABLE)
+    if pat.is_string(raw.type):
+        named = pc.match_substring_regex(raw, _LIKE_A_NAME)
+        faults[_mask(pc.fill_null(named, False))] = int(Fault.UNPARSABLE)
+        far = pc.match_substring_regex(raw, _FAR_INTEGER)
+        faults[bad & _mask(pc.fill_null(far, False))] = int(Fault.OUT_OF_RANGE)
+    wide = values.cast(pa.int64())
+    beyond = pc.or_(pc.less_equal(wide, -TIME_LIMIT), pc.greater_equal(wide, TIME_LIMIT))
+    faults[_mask(pc.fill_null(beyond, False))] = int(Fault.OUT_OF_RANGE)
+    return Times(_without(values, faults), faults)
+
+
+_LIKE_A_NAME = r"^\s*(\+|-?0[0-9])"
+_FAR_INTEGER = r"^\s*-?[1-9][0-9]{18,}\s*$"
+
+
+def _missing(raw: pa.Array) -> Faults:
+    """Return the faults of records that have no time."""
+    return np.where(_mask(raw.is_null()), int(Fault.NO_TIME), int(Fault.NONE)).astype(np.int32)
+
+
+_EPOCH = r"^\s*(?P<sign>[+-]?)(?P<whole>[0-9]{1,400})(?:\.(?P<part>[0-9]*))?\s*$"
 
 
 def _read_numbers(raw: pa.Array, unit: str, faults: Faults) -> Times:
@@ -320,135 +460,89 @@ def _to_ints(texts: pa.Array) -> npt.NDArray[np.int64]:
     return ints
 
 
-def _read_patterned(texts: pa.Array, reading: TimeReading) -> tuple[pa.Array, Faults]:
+def _read_patterned(texts: pa.Array, reading: TimeReading) -> tuple[Clocks, Faults]:
     """Read times written after the user's pattern."""
     assert reading.pattern is not None
     found = read_pattern(texts, reading.pattern)
     faults = np.zeros(len(texts), np.int32)
+    faults[found.wrong_weekday] = int(Fault.WEEKDAY)
     faults[found.bad] = int(Fault.UNPARSABLE)
     faults[found.too_fine & (faults == 0)] = int(Fault.TOO_FINE)
     faults[_is_missing(texts)] = int(Fault.NO_TIME)
-    times = _without(pa.array(found.us).cast(pa.timestamp("us")), faults)
+    given = -1 if reading.zone is None else 0
+    zones = [] if reading.zone is None else [named_zone(reading.zone)]
+    number = np.full(len(texts), given, np.int32)
     if found.zones is not None:
-        parts = pa.nulls(len(texts), pa.timestamp("us", "UTC"))
         for name in pc.unique(found.zones).drop_null().to_pylist():
-            zone = find_zone(name.strip())
-            here = pc.fill_null(pc.equal(found.zones, name), False)
-            if zone is None:
-                faults[_mask(here) & (faults == 0)] = int(Fault.UNPARSABLE)
-            else:
-                parts = pc.if_else(here, _to_instants(times, zone), parts)
-        return _without(parts, faults), faults
-    if reading.zone is not None:
-        return _to_instants(times, named_zone(reading.zone)), faults
-    return times, faults
+            here = _mask(pc.fill_null(pc.equal(found.zones, name), False))
+            zone = find_zone(_capital_zone(name.strip()))
+            if name and zone is not None:
+                number[here] = len(zones)
+                zones.append(zone)
+            elif name or given < 0:
+                wrong = Fault.UNPARSABLE if name else Fault.NO_OFFSET
+                faults[here & (faults == 0)] = int(wrong)
+    return Clocks(found.us, number, tuple(zones)), faults
+
+
+def _capital_zone(name: str) -> str:
+    """Return UTC's names in capitals, which RFC 3339 allows in small letters."""
+    return name.upper() if name.lower() in ("z", "utc", "gmt") else name
 
 
 def _is_missing(texts: pa.Array) -> npt.NDArray[np.bool_]:
     return _mask(pc.fill_null(pc.equal(texts, ""), True))
 
 
-def _read_iso(texts: pa.Array, reading: TimeReading) -> tuple[pa.Array, Faults]:
+def _read_iso(texts: pa.Array, reading: TimeReading) -> tuple[Clocks, Faults]:
     """Read times as ISO 8601 has them, at once where they are plain and one by one where not."""
-    us = np.zeros(len(texts), np.int64)
-    absolute = np.zeros(len(texts), bool)
-    faults = np.zeros(len(texts), np.int32)
+    n = len(texts)
+    us = np.zeros(n, np.int64)
+    faults = np.zeros(n, np.int32)
+    is_local = np.zeros(n, np.bool_)
     missing = _is_missing(texts)
     faults[missing] = int(Fault.NO_TIME)
     odd = ~missing
     present = pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), texts)
-    utc = pa.timestamp("us", "UTC")
-    kinds = (
-        (utc, pa.timestamp("us")) if reading.kind == "timestamp_utc" else (pa.timestamp("us"), utc)
-    )
-    for data_type in kinds:
+    kinds = (pa.timestamp("us", "UTC"), pa.timestamp("us"))
+    for data_type in kinds if reading.kind == "timestamp_utc" else kinds[::-1]:
         if not odd.any():
             break
         left = pc.if_else(pa.array(odd), present, pa.scalar(None, pa.string()))
         times, bad = read_cells(left, data_type)
         here = odd & ~bad
         us = np.where(here, pc.fill_null(times.cast(pa.int64()), 0).to_numpy(), us)
-        absolute[here] = data_type.tz is not None
+        is_local[here] = data_type.tz is None
         odd &= bad
+    number = np.full(n, -1, np.int32)
+    zones: dict[tzinfo, int] = {}
+    has_offset = ~is_local & ~missing
     places = np.flatnonzero(odd)
     for place, text in zip(places, texts.take(pa.array(places)).to_pylist(), strict=True):
-        us[place], absolute[place], faults[place] = _read_one(text)
-    wrong = _wrong_offset(absolute, reading)
-    faults[wrong & (faults == int(Fault.NONE))] = int(_offset_fault(reading))
-    times = _without(pa.array(us).cast(pa.timestamp("us")), faults)
+        us[place], zone, faults[place] = _read_one(text)
+        has_offset[place] = zone is not None
+        if zone is not None:
+            number[place] = zones.setdefault(zone, len(zones))
+    readable = faults == int(Fault.NONE)
     if reading.kind == "timestamp":
-        return times, faults
-    instants = times.cast(utc)
-    if reading.zone is None or absolute.all():
-        return instants, faults
-    local = _to_instants(times, named_zone(reading.zone))
-    return pc.if_else(pa.array(absolute), instants, local), faults
+        faults[has_offset & readable] = int(Fault.OFFSET)
+    elif reading.zone is None:
+        faults[~has_offset & readable] = int(Fault.NO_OFFSET)
+    else:
+        zone = named_zone(reading.zone)
+        number[~has_offset & readable] = zones.setdefault(zone, len(zones))
+    return Clocks(us, number, tuple(zones)), faults
 
 
-def _read_one(text: str) -> tuple[int, bool, int]:
-    """Return the microseconds of a time, whether it is an instant, and its fault."""
-    found = (
-        split_time(text) if pc.match_substring_regex(pa.scalar(text), ISO_TIME).as_py() else None
-    )
+def _read_one(text: str) -> tuple[int, tzinfo | None, int]:
+    """Return the microseconds that a clock shows, its zone if it is named, and the fault."""
+    found = None
+    if pc.match_substring_regex(pa.scalar(text), ISO_TIME).as_py():
+        found = split_time(capitalised(pa.scalar(text)).as_py())
     if found is None:
-        return 0, False, int(Fault.UNPARSABLE)
-    us, zone = found
-    if zone is not None:
-        instant = to_instant(us, zone)
-        if instant is None:
-            return 0, False, int(Fault.UNPARSABLE)
-        us = instant
+        return 0, None, int(Fault.UNPARSABLE)
     too_fine = pc.match_substring_regex(pa.scalar(text), ISO_TOO_FINE).as_py()
-    return us, zone is not None, int(Fault.TOO_FINE if too_fine else Fault.NONE)
-
-
-def _wrong_offset(absolute: npt.NDArray[np.bool_], reading: TimeReading) -> Any:
-    if reading.kind == "timestamp":
-        return absolute
-    return ~absolute if reading.zone is None else np.zeros(len(absolute), bool)
-
-
-def _offset_fault(reading: TimeReading) -> Fault:
-    return Fault.OFFSET if reading.kind == "timestamp" else Fault.NO_OFFSET
-
-
-_HOUR_US = 3_600_000_000
-
-
-def _to_instants(local: pa.Array, zone: tzinfo) -> pa.Array:
-    """Return the instants of local times; see ``chronicle.time.to_instant`` for odd hours.
-
-    Why: a zone changes its offset at most once an hour, so one that is the same at both ends of
-    an hour is the same throughout.
-    """
-    utc = pa.timestamp("us", "UTC")
-    if zone is UTC:
-        return local.cast(utc)
-    us = pc.fill_null(local.cast(pa.int64()), 0).to_numpy()
-    hours, places = np.unique(us // _HOUR_US, return_inverse=True)
-    offsets = np.array([_offset_of_hour(int(hour), zone) for hour in hours], object)
-    found = np.zeros(len(us), np.int64)
-    known = np.array([offset is not None for offset in offsets], bool)
-    numbers = np.array([offset or 0 for offset in offsets], np.int64)
-    found[:] = us - numbers[places]
-    gone = np.zeros(len(us), bool)
-    for row in np.flatnonzero(~known[places]).tolist():
-        instant = to_instant(int(us[row]), zone)
-        gone[row] = instant is None
-        found[row] = instant or 0
-    absent = pa.array(_mask(local.is_null()) | gone)
-    times = pa.array(found).cast(pa.timestamp("us")).cast(utc)
-    return pc.if_else(absent, pa.scalar(None, utc), times)
-
-
-def _offset_of_hour(hour: int, zone: tzinfo) -> int | None:
-    """Return a zone's offset throughout an hour of its clocks; None if it changes in it."""
-    ends = (hour * _HOUR_US, (hour + 1) * _HOUR_US - 1)
-    instants = [to_instant(end, zone) for end in ends]
-    if None in instants:
-        return None
-    first, last = (end - instant for end, instant in zip(ends, instants, strict=True))  # type: ignore[operator]
-    return first if first == last else None
+    return *found, int(Fault.TOO_FINE if too_fine else Fault.NONE)
 
 
 def _without(values: pa.Array, faults: Faults) -> pa.Array:

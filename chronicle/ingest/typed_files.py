@@ -168,19 +168,3 @@ def _arrow_batches(path: Path) -> Iterator[pa.RecordBatch]:
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = [with_plain_values(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def first_text(
-    format: SourceFormat,  # noqa: A002
-    path: Path,
-    name: str,
-    *,
-    schema: pa.Schema | None = None,
-) -> str:
-    """Return the first text of a column that is there, an empty one if there is none."""
-    stop = len(rows_of_groups(path)) if format is SourceFormat.PARQUET else 0
-    for batch in read_typed(format, path, [name], 0, stop, schema=schema):
-        present = batch.column(0).drop_null()
-        if len(present):
-            return str(present[0].as_py())
-    return ""

@@ -43,6 +43,10 @@ _READING: dict[str, tuple[Any, str]] = {
         "Unit of times that are numbers since 1970.",
     ),
     "time_zone": (str | None, "Zone of local times, as Europe/Berlin."),
+    "ambiguous": (
+        Literal["earlier", "later", "infer"] | None,
+        "Which of two instants a local time is that clocks show twice; infer: by the file's order.",
+    ),
 }
 """Types and help of the fields of ``ReadOptions``, options of the commands that read files."""
 
