@@ -16,6 +16,8 @@ import pyarrow.types as pat
 
 from chronicle.errors import SchemaError
 
+Mask = npt.NDArray[np.bool_]
+
 TimeType = Literal["integer", "timestamp", "timestamp_utc"]
 
 TIME_LIMIT = 1 << 62
@@ -270,6 +272,35 @@ def cut_to_us(values: Any) -> tuple[Any, int]:
     us = _floor_divide(ns, 1000)
     n_cut = pc.sum(pc.not_equal(pc.multiply(us, 1000), ns)).as_py() or 0
     return us.cast(pa.timestamp("us", values.type.tz)), int(n_cut)
+
+
+_US_PER = {"s": 1_000_000, "ms": 1000, "us": 1}
+_DATE_US = {32: DAY_US, 64: 1000}
+
+
+def to_us(values: pa.Array, *, limit: int = 1 << 63) -> tuple[pa.Array, Mask]:
+    """Return times as microseconds, and which of them these cannot hold.
+
+    ``values`` are timestamps in s, ms or us, or dates; what is none of these is returned as it is.
+    The times of the mask, those that do not lie in (-``limit``, ``limit``), are null.
+    """
+    if pat.is_date(values.type):
+        factor, target = _DATE_US[values.type.bit_width], pa.timestamp("us")
+        counts = values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
+    elif pat.is_timestamp(values.type) and values.type.unit in _US_PER:
+        factor, target = _US_PER[values.type.unit], pa.timestamp("us", values.type.tz)
+        counts = values
+    else:
+        return values, np.zeros(len(values), bool)
+    counts = counts.cast(pa.int64())
+    most = (limit - 1) // factor
+    extremes = pc.min_max(counts).as_py()
+    if extremes["min"] is None or -most <= extremes["min"] <= extremes["max"] <= most:
+        return values.cast(target), np.zeros(len(values), bool)
+    beyond = pc.or_(pc.less(counts, -most), pc.greater(counts, most))
+    counts = pc.if_else(beyond, pa.scalar(None, pa.int64()), counts)
+    times = pc.multiply(counts, factor).cast(target)
+    return times, np.asarray(pc.fill_null(beyond, False).to_numpy(zero_copy_only=False), bool)
 
 
 def _floor_divide(values: Any, by: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -26,8 +25,9 @@ from chronicle.ingest.sources import SourceFormat
 from chronicle.ingest.times import Fault, Times, look_ahead, read_times
 from chronicle.ingest.typed_files import read_typed
 from chronicle.paths import repeated
-from chronicle.time import cut_to_us
+from chronicle.time import cut_to_us, to_us
 from chronicle.type_names import sql_type
+from chronicle.write.quarantine import to_records
 
 _FAULTS_TOGETHER = 1 << 14
 
@@ -343,48 +343,53 @@ def _read_typed(
         raw = batch.column(at)
         read = read_times(raw, plan.reading, target, folds)
         cut.add(read)
+        reasons = np.zeros(batch.num_rows, object)
+        for fault in np.unique(read.faults[read.faults != 0]).tolist():
+            reasons[read.faults == fault] = Fault(fault).reason(plan.time)
         columns = []
         for name, column in zip(names, batch.columns, strict=True):
             if name == plan.time:
                 columns.append(read.times)
-            else:
-                micro, n_cut = _to_stored(column, schema.field(name).type)
-                cut.n_values += n_cut
-                columns.append(micro)
+                continue
+            stored, n_cut, beyond = _to_stored(column, schema.field(name).type)
+            cut.n_values += n_cut
+            reasons[beyond & (reasons == 0)] = (
+                f"column '{name}' holds a time that microseconds cannot"
+            )
+            columns.append(stored)
         events = pa.RecordBatch.from_arrays(columns, schema=schema)
-        wrong = read.faults != 0
+        wrong = reasons != 0
         if wrong.any():
-            yield _faults_of_rows(events, raw, read.faults, plan, piece)
+            yield _faults_of_rows(batch, reasons, events.schema, piece)
             events = events.filter(pa.array(~wrong))
         if events.num_rows:
             yield with_helpers(events, piece)
 
 
-def _to_stored(column: pa.Array, data_type: pa.DataType) -> tuple[pa.Array, int]:
+def _to_stored(
+    column: pa.Array, data_type: pa.DataType
+) -> tuple[pa.Array, int, npt.NDArray[np.bool_]]:
+    """Return a column as it is stored, how many of its times were cut, and which are beyond."""
     micro, n_cut = cut_to_us(column)
+    beyond = np.zeros(len(column), bool)
+    if pat.is_timestamp(data_type):
+        micro, beyond = to_us(micro)
     if pat.is_dictionary(micro.type):
         micro = micro.dictionary_decode()
-    return (micro if micro.type == data_type else micro.cast(data_type)), n_cut
+    return (micro if micro.type == data_type else micro.cast(data_type)), n_cut, beyond
 
 
 def _faults_of_rows(
-    events: pa.RecordBatch,
-    raw: pa.Array,
-    faults: npt.NDArray[np.int32],
-    plan: ReadPlan,
+    batch: pa.RecordBatch,
+    reasons: npt.NDArray[np.object_],
+    schema: pa.Schema,
     piece: Piece,
 ) -> pa.RecordBatch:
-    places = np.flatnonzero(faults)
-    at = pa.array(places)
-    cells = events.take(at).to_pylist()
-    times = raw.take(at).cast(pa.string()).to_pylist()
+    """Return the rows of a batch that have a reason; ``schema`` is that of the events."""
+    places = np.flatnonzero(reasons)
+    records = to_records(batch.take(pa.array(places)))
     rows = [
-        (
-            Fault(fault).reason(plan.time),
-            json.dumps({**row, plan.time: time}, default=str),
-            None,
-            None,
-        )
-        for fault, row, time in zip(faults[places].tolist(), cells, times, strict=True)
+        (reason, record, None, None)
+        for reason, record in zip(reasons[places].tolist(), records, strict=True)
     ]
-    return faulty_records(rows, events.schema, piece)
+    return faulty_records(rows, schema, piece)

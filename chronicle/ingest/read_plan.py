@@ -40,7 +40,7 @@ from chronicle.ingest.times import (
 )
 from chronicle.ingest.typed_files import (
     common_schema,
-    has_nanoseconds,
+    has_other_units,
     read_schemas,
     read_typed,
     rows_of_groups,
@@ -77,8 +77,8 @@ class ReadPlan:
     firm: frozenset[str] = frozenset()
     """Columns of integers of the stream, whose type nobody stated: a fraction is refused."""
 
-    is_fine: bool = False
-    """Whether files that state their types have times of nanoseconds."""
+    has_other_units: bool = False
+    """Whether files that state their types have times in another unit than microseconds."""
 
     notes: tuple[str, ...] = ()
     """What whoever asked should know of types."""
@@ -109,8 +109,8 @@ class Inspected:
     schema: pa.Schema | None = None
     """Of formats that state their types."""
 
-    is_fine: bool = False
-    """Whether they have times of nanoseconds."""
+    has_other_units: bool = False
+    """Whether they have times in another unit than microseconds."""
 
     columns: tuple[str, ...] = ()
     """Of CSV files."""
@@ -140,10 +140,13 @@ def inspect_sources(
     found = Inspected(sources, called)
     if sources.format in (SourceFormat.PARQUET, SourceFormat.ARROW):
         stated = read_schemas(sources)
-        sources = sources.without_own(stated[0].names if stated else ())
+        if sources.schema is None:  # of a Delta table the log counts, whatever its files hold
+            sources = sources.without_own(stated[0].names if stated else ())
         schema = common_schema(sources, stated)
         check_column_names(schema.names, time=time, where=where)
-        return replace(found, sources=sources, schema=schema, is_fine=has_nanoseconds(stated))
+        return replace(
+            found, sources=sources, schema=schema, has_other_units=has_other_units(stated)
+        )
     if sources.format is SourceFormat.CSV:
         dialect, columns = _inspect_csv(sources.files, options, time=time)
         check_column_names(columns, time=time, where=where)
@@ -198,7 +201,7 @@ def _plan_in_files(
     plan = replace(text_plan(found, options), time=time)
     if found.schema is not None:
         table_schema = None if found.sources.schema is None else found.schema
-        plan = replace(plan, is_fine=found.is_fine, table_schema=table_schema)
+        plan = replace(plan, has_other_units=found.has_other_units, table_schema=table_schema)
         return _plan_typed(plan, found.schema, stream_schema, found.sources.files)
     stated = (
         {} if options.schema is None else {one.name: one for one in parse_schema(options.schema)}

@@ -157,7 +157,7 @@ def survey_task(pieces: Task, *, plan: ReadPlan, stream_end: int | None) -> tupl
     splits = []
     for piece in pieces:
         split = Split(piece.position, piece.first)
-        for batch in read_piece(piece, plan, time_only=not plan.is_fine, cut=cut):
+        for batch in read_piece(piece, plan, time_only=not plan.has_other_units, cut=cut):
             split.add(batch.column(plan.time).cast(pa.int64()), stream_end)
         if split.n_usable or split.n_bad:
             splits.append(split)

@@ -17,7 +17,7 @@ from chronicle.ingest.cells import as_text, capitalised, read_cells
 from chronicle.ingest.local_times import UNKNOWN, Ambiguous, Clocks, Folds, is_too_far
 from chronicle.ingest.read_options import TIME_UNITS
 from chronicle.ingest.time_patterns import has_offset_field, read_pattern
-from chronicle.time import DAY_US, TIME_LIMIT, TimeType, find_zone, split_time
+from chronicle.time import TIME_LIMIT, TimeType, cut_to_us, find_zone, split_time, to_us
 
 Faults = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
@@ -350,8 +350,10 @@ def read_clocks(raw: pa.Array, reading: TimeReading) -> tuple[Clocks, Faults, in
         read = _read_iso if reading.pattern is None else _read_patterned
         return *read(texts, reading), 0
     faults = _missing(raw)
-    us, is_beyond, n_cut = _to_us(raw)
+    micro, n_cut = cut_to_us(raw)
+    micro, is_beyond = to_us(micro, limit=TIME_LIMIT)
     faults[is_beyond] = int(Fault.OUT_OF_RANGE)
+    us = pc.fill_null(micro.cast(pa.int64()), 0).to_numpy()
     zones = ()
     if reading.source is TimeSource.LOCAL and reading.zone is not None:
         zones = (named_zone(reading.zone),)
@@ -362,23 +364,6 @@ def look_ahead(raw: pa.Array, reading: TimeReading) -> tuple[Ints, Mask, Mask]:
     """Return what clocks show, of which records, and which times they show twice."""
     clocks, faults, _ = read_clocks(raw, reading)
     return clocks.us, faults == int(Fault.NONE), clocks.instants().is_twice
-
-
-def _to_us(raw: pa.Array) -> tuple[Ints, Mask, int]:
-    """Return dates and timestamps as microseconds, which are beyond, and how many were cut."""
-    if pat.is_date(raw.type):
-        raw = raw.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
-        factor = DAY_US
-    elif raw.type.unit == "ns":
-        ns = pc.fill_null(raw.cast(pa.int64()), 0).to_numpy()
-        us, rest = np.divmod(ns, 1000)
-        return us, np.zeros(len(us), np.bool_), int(np.count_nonzero(rest))
-    else:
-        factor = TIME_UNITS[raw.type.unit]
-    values = pc.fill_null(raw.cast(pa.int64()), 0).to_numpy()
-    limit = TIME_LIMIT // factor
-    is_beyond = (values >= limit) | (values <= -limit)
-    return np.where(is_beyond, 0, values) * factor, is_beyond, 0
 
 
 def _read_integers(raw: pa.Array, target: pa.DataType) -> Times:

@@ -13,10 +13,16 @@ from chronicle.errors import SchemaError, SourceError
 from chronicle.foreign_text import first_line
 from chronicle.frames import with_plain_values
 from chronicle.ingest.sources import SourceFormat, SourceSet
+from chronicle.parquet_files import open_parquet
 from chronicle.schema import normalise_schema, parquet_schema
 from chronicle.type_names import sql_type
 
 _BATCH_ROWS = 1 << 16
+
+
+def arrow_table(path: str) -> pa.Table:
+    """Return the rows of an Arrow file or stream; one whose buffers do not fit is refused."""
+    return pa.Table.from_batches(list(_arrow_batches(Path(path))))
 
 
 def read_schemas(sources: SourceSet) -> list[pa.Schema]:
@@ -44,10 +50,13 @@ def common_schema(sources: SourceSet, stated: Sequence[pa.Schema]) -> pa.Schema:
     return schemas[0]
 
 
-def has_nanoseconds(stated: Sequence[pa.Schema]) -> bool:
-    """Return whether a file has times of nanoseconds."""
+def has_other_units(stated: Sequence[pa.Schema]) -> bool:
+    """Return whether a file has times in another unit than microseconds, which may not hold them.
+
+    Those of nanoseconds are cut, those of seconds and milliseconds may be beyond.
+    """
     types = (one.type for schema in stated for one in schema)
-    return any(pat.is_timestamp(one) and one.unit == "ns" for one in types)
+    return any(pat.is_timestamp(one) and one.unit != "us" for one in types)
 
 
 def _normalised(path: Path, schema: pa.Schema) -> pa.Schema:
@@ -125,18 +134,21 @@ def read_typed(
 
 
 def _as(batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
-    fields = [schema.field(name) for name in names]
-    columns = [
-        batch.column(one.name).cast(one.type)
-        if one.name in batch.schema.names
-        else pa.nulls(batch.num_rows, one.type)
-        for one in fields
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    columns = []
+    for name in names:
+        wanted = schema.field(name).type
+        if name not in batch.schema.names:
+            columns.append(pa.nulls(batch.num_rows, wanted))
+            continue
+        found = batch.column(name)
+        # What times microseconds cannot hold is for whoever has a quarantine.
+        is_time = pat.is_timestamp(wanted) and pat.is_timestamp(found.type)
+        columns.append(found if is_time else found.cast(wanted))
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def _parquet_batches(path: Path, names: Sequence[str], groups: range) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+    with open_parquet(path) as file:
         # A dot in a name would be taken for a path into a struct; and rows without a column of
         # the file are counted by no batch.
         plain = not any("." in name for name in names)
@@ -154,15 +166,25 @@ def _arrow_batches(path: Path) -> Iterator[pa.RecordBatch]:
             with pa.ipc.open_file(data) as file:
                 schema = file.schema
                 for i in range(file.num_record_batches):
-                    yield _plain(file.get_batch(i))
+                    yield _checked(file.get_batch(i))
         else:
             with pa.ipc.open_stream(data) as batches:
                 schema = batches.schema
-                yield from map(_plain, batches)
+                yield from map(_checked, batches)
         none = [pa.nulls(0, one.type) for one in schema]
         yield _plain(pa.RecordBatch.from_arrays(none, schema=schema))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise SourceError(f"'{path}' is no Arrow file or stream ({error}); leave it out") from error
+    except (pa.ArrowException, OSError) as error:
+        reason = first_line(str(error))
+        raise SourceError(
+            f"'{path}' cannot be read as Arrow file or stream ({reason}); restore it, or leave it "
+            "out"
+        ) from error
+
+
+def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose offsets and texts were looked at: Arrow follows them blindly."""
+    batch.validate(full=True)
+    return _plain(batch)
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

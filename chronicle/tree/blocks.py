@@ -33,6 +33,7 @@ from chronicle.tree.checksummed_file import (
     parse_seal,
     read_footer,
 )
+from chronicle.tree.page_checksums import check_pages
 from chronicle.tree.summary import Ints
 
 _FOOTERS_BYTES = 384 << 20
@@ -286,14 +287,25 @@ class BlockReader:
         Raises CorruptBlockError if it is missing or damaged, or no longer the file adopted.
         """
         footer = self._footer(name)
-        if footer.stamp is not None:
-            self._check_unchanged(name, footer)
-        else:
-            held = [footer.positions[column] for column in columns if column in footer.positions]
-            groups = _unverified(footer, range(len(footer.verified)), held)
-            if groups:
-                self.verify(name, groups, columns)
+        self._check_unchanged(name, footer)
+        held = [footer.positions[column] for column in columns if column in footer.positions]
+        groups = _unverified(footer, range(len(footer.verified)), held)
+        if groups and footer.stamp is not None:
+            self._check_pages(name, footer, groups, columns)
+            _note_verified(footer, groups, held)
+        elif groups:
+            self.verify(name, groups, columns)
         return Stored(self.path(name), frozenset(footer.positions), footer.constants)
+
+    def _check_pages(
+        self, name: str, footer: Footer, groups: Sequence[int], columns: Sequence[str]
+    ) -> None:
+        names = {column.lower() for column in columns}
+        try:
+            check_pages(self.path(name), footer.metadata, groups=groups, columns=names)
+        except (OSError, ValueError) as error:
+            self._check_unchanged(name, footer)  # says more than the error does
+            raise CorruptBlockError.of(self.path(name), error) from error
 
     def read_file(self, name: str) -> pa.Table:
         """Read all events of one data file, in the types of the stream's schema."""

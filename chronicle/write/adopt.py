@@ -11,12 +11,20 @@ from typing import BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from chronicle.arguments import check_name, check_type
 from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedFile, DerivedWriter
-from chronicle.errors import SchemaError, SourceError, StorageError, did_you_mean
+from chronicle.errors import (
+    ChangedFileError,
+    CorruptBlockError,
+    SchemaError,
+    SourceError,
+    StorageError,
+    did_you_mean,
+)
 from chronicle.log import delta_log
 from chronicle.log.adopted_file import (
     adopted_name,
@@ -27,6 +35,7 @@ from chronicle.log.adopted_file import (
     to_fingerprint,
 )
 from chronicle.ordinal import child, levels_of
+from chronicle.parquet_files import open_parquet
 from chronicle.paths import infer_type, local_path, to_constant, values_in
 from chronicle.schema import check_texts, normalise_schema, parquet_schema
 from chronicle.settings import StreamSettings
@@ -198,7 +207,7 @@ def check_file(table: AdoptableTable, inside: str, time: str, kind: TimeType) ->
     """
     path = table.path / inside
     _check_columns(table, inside)
-    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+    with open_parquet(path) as file:
         if time not in file.schema_arrow.names:
             raise SourceError(f"'{path}' has no column '{time}' in itself; {INGEST_IT}")
         borders: list[int] = []
@@ -214,7 +223,10 @@ def check_file(table: AdoptableTable, inside: str, time: str, kind: TimeType) ->
                 )
             if len(column) == 0:
                 raise SourceError(f"row group {group} of '{path}' is empty; {INGEST_IT}")
-            times = np.asarray(to_int64(column, name=time).to_numpy(), np.int64)
+            try:
+                times = np.asarray(to_int64(column, name=time).to_numpy(), np.int64)
+            except SchemaError as error:
+                raise SchemaError(f"'{path}' cannot be adopted: {error}") from error
             whole = times if not borders else np.concatenate(([borders[-1]], times))
             if not is_ascending(whole):
                 at = int(np.flatnonzero(whole[1:] < whole[:-1])[0])
@@ -233,6 +245,8 @@ def _check_columns(table: AdoptableTable, inside: str) -> None:
     found = _stored_schema(path)
     for field in table.schema:
         if field.name in found.names:
+            if field.name in said and table.version is not None:
+                _check_partition(path, field, said[field.name])
             data_type = found.field(field.name).type
             if data_type != field.type:
                 raise SchemaError(
@@ -249,6 +263,19 @@ def _check_columns(table: AdoptableTable, inside: str) -> None:
     if unknown and table.version is None:
         raise SchemaError(
             f"'{path}' has a column '{unknown[0]}' that the other files lack; {INGEST_IT}"
+        )
+
+
+def _check_partition(path: Path, field: pa.Field, said: str | None) -> None:
+    """Check that a partition column that a file holds itself has the value that the log says."""
+    wanted = to_constant(said, field.type, column=field.name)
+    with open_parquet(path) as file:
+        held = file.read(columns=[field.name]).column(0).cast(field.type)
+    same = held.null_count if not wanted.is_valid else pc.sum(pc.equal(held, wanted)).as_py() or 0
+    if same < len(held):
+        raise SourceError(
+            f"'{path}' holds values of partition column '{field.name}' that are not the one in the "
+            f"log, which counts; {INGEST_IT}"
         )
 
 
@@ -289,13 +316,22 @@ class AdoptReport:
     version: int
     """Version of the stream that has them."""
 
+    folder_columns: tuple[str, ...] = ()
+    """Partition columns, which the files themselves lack."""
+
     def __str__(self) -> str:
         gone = f", {self.n_gone:,} left" if self.n_gone else ""
+        told = (
+            f"; partition columns ({', '.join(self.folder_columns)}) are NULL to other Delta "
+            "readers of its events: let them read the table itself"
+            if self.folder_columns
+            else ""
+        )
         return (
             f"stream '{self.stream}' reads '{self.table}' where it is: "
             f"{number_of(self.n_new, 'file')} verified{gone}; "
             f"{number_of(self.n_events, 'event')} in {number_of(self.n_files, 'file')}, version "
-            f"{self.version}"
+            f"{self.version}{told}"
         )
 
 
@@ -491,8 +527,24 @@ def _take(
     complete_derived(stream, writer)
     now = stream.snapshot()
     return AdoptReport(
-        stream.name, table.path, len(now.files), now.n_events, len(news), len(gone), version
+        stream.name,
+        table.path,
+        len(now.files),
+        now.n_events,
+        len(news),
+        len(gone),
+        version,
+        _folder_columns(table),
     )
+
+
+def _folder_columns(table: AdoptableTable) -> tuple[str, ...]:
+    """Return the columns whose values stand in names of folders, and in no file."""
+    if not table.files:
+        return ()
+    held = _stored_schema(table.path / table.files[0]).names
+    said = values_in(table.files[0])
+    return tuple(name for name in table.schema.names if name in said and name not in held)
 
 
 def _verify(
@@ -554,10 +606,14 @@ def _link_and_derive(stream: Stream, one: _News, derived: DerivedWriter | None) 
         files.append(tree)
         if derived is not None:
             files += derived.write(stream.path, one.name, events, times, counts)
-    except BaseException:
+    except BaseException as error:
         link.unlink(missing_ok=True)
         for file in files:
             (stream.path / file.table / file.name).unlink(missing_ok=True)
+        if isinstance(error, CorruptBlockError) and not isinstance(error, ChangedFileError):
+            raise SourceError(  # it names the link, which is gone
+                f"'{Path(target)}' cannot be adopted ({error.reason}); check the file"
+            ) from error
         raise
     return WrittenFile(
         name=one.name,

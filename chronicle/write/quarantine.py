@@ -96,10 +96,29 @@ class QuarantineWriter:
 
 def rows_of_events(events: pa.Table, *, batch_id: str, reason: str, source: str) -> pa.Table:
     """Return rows of the quarantine table for events put aside whole, their cells as JSON."""
-    records = [json.dumps(row, default=str) for row in events.to_pylist()]
+    records = to_records(events)
     n = len(records)
     columns = [[batch_id] * n, [reason] * n, [source] * n, records, [None] * n, [None] * n]
     return pa.table(columns, schema=QUARANTINE_SCHEMA)
+
+
+def to_records(rows: pa.Table | pa.RecordBatch) -> list[str]:
+    """Return rows as JSON; times as text, since Python has none beyond the year 9999."""
+    names = rows.schema.names
+    cells = zip(*map(_cells_of, rows.columns), strict=True)
+    return [json.dumps(dict(zip(names, row, strict=True)), default=str) for row in cells]
+
+
+def _cells_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.string())
+    elif pa.types.is_timestamp(column.type):
+        local = column.cast(pa.timestamp(column.type.unit))  # Arrow writes far instants wrongly
+        texts = local.cast(pa.string())
+        is_far = pc.starts_with(texts, "<")
+        zone = "" if column.type.tz is None else "Z"
+        column = pc.if_else(is_far, texts, pc.binary_join_element_wise(texts, zone, ""))
+    return column.to_pylist()
 
 
 def commit_quarantine(stream_dir: Path, files: Sequence[QuarantineFile]) -> None:

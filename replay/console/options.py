@@ -201,12 +201,15 @@ def tables_of(given: Sequence[str] | None) -> dict[str, pa.Table]:
 
 def _read_table(path: str) -> pa.Table:
     import pyarrow as pa
-    from pyarrow import csv, feather, json, parquet
+    from pyarrow import csv, json
+
+    from chronicle.ingest.typed_files import arrow_table
+    from chronicle.parquet_files import parquet_table
 
     readers = {
         ".csv": csv.read_csv,
-        ".parquet": parquet.read_table,
-        ".arrow": feather.read_table,
+        ".parquet": parquet_table,
+        ".arrow": arrow_table,
         ".jsonl": json.read_json,
     }
     reader = readers.get(Path(path).suffix.lower())

@@ -25,7 +25,7 @@ from replay.sql.connection import Allowed, Session
 from replay.sql.failures import damaged, told
 from replay.sql.ordered import NUMBERED, ROW
 from replay.sql.parameters import place_of, to_duckdb
-from replay.sql.relations import columns_read, paths_of, select_of, select_of_files
+from replay.sql.relations import check_files, columns_read, paths_of, select_of, select_of_files
 
 ROWS_AT_ONCE = 1 << 16
 """Rows of an answer that DuckDB hands over at a time."""
@@ -225,6 +225,8 @@ class SqlFlow:
         if read.is_file:
             paths = paths_of(read, self.apart)
             self._n_files[relation] = len(paths)
+            if not self.is_dry:
+                check_files(read, self.apart, paths)
             for name, row in numbered.items():
                 self._selects[name] = select_of_files(read, self.apart, paths, row)
             return paths
