@@ -114,6 +114,8 @@ def to_constant(text: str | None, data_type: pa.DataType, *, column: str) -> pa.
     """Return the value that the path of a file or the log of its table spells."""
     if not text:  # Delta, too, knows no empty text here
         return pa.scalar(None, data_type)
+    if pat.is_binary(data_type):
+        return pa.scalar(_to_bytes(text), data_type)
     try:
         if pat.is_timestamp(data_type):
             return pa.scalar(text.removesuffix("Z")).cast(pa.timestamp("us")).cast(data_type)
@@ -123,6 +125,16 @@ def to_constant(text: str | None, data_type: pa.DataType, *, column: str) -> pa.
             f"'{text}' in a path is no {data_type}, as partition column '{column}' has it; "
             "rename the folder"
         ) from error
+
+
+_ESCAPED = re.compile(r"(?:\\u00[0-9A-Fa-f]{2})+")
+
+
+def _to_bytes(text: str) -> bytes:
+    r"""Return the bytes of a binary partition: delta-rs spells each ``\u00ff``, Spark as UTF-8."""
+    if _ESCAPED.fullmatch(text):
+        return bytes(int(part, 16) for part in text.split("\\u")[1:])
+    return text.encode()
 
 
 def repeated(value: pa.Scalar, n_rows: int, data_type: pa.DataType) -> pa.Array:

@@ -32,7 +32,8 @@ from chronicle.ingest.source_memory import (
     taken,
     to_transactions,
 )
-from chronicle.ingest.sources import Since, SourceFormat, SourceSet, find_sources, since_taken
+from chronicle.ingest.sources import Since, SourceFormat, SourceSet, find_sources
+from chronicle.ingest.table_memory import since_taken
 from chronicle.ingest.typed_files import rows_of_groups
 from chronicle.maintenance.compaction import tidied
 from chronicle.settings import StreamSettings
@@ -148,7 +149,7 @@ def append_files(
     new = [source for source in known if source.path not in skipped]
     n_skipped = len(skipped) + (0 if found is None else found.n_taken)
     if found is not None and not new:
-        return AppendFilesReport(stream_name, store.path, n_skipped, None)
+        return AppendFilesReport(stream_name, store.path, n_skipped, None, notes=found.notes)
     found = None if found is None else found.only({Path(source.spelled) for source in new})
     tables = {} if found is None else found.tables
     read = read_files(
@@ -180,7 +181,7 @@ def append_files(
         n_skipped,
         report,
         read.folder_columns,
-        read.notes,
+        (*(() if found is None else found.notes), *read.notes),
         _first_lines(read.put_aside),
     )
 

@@ -38,8 +38,9 @@ from chronicle.ingest.read_plan import Inspected, inspect_sources
 from chronicle.ingest.report import IngestOptions, IngestReport, cut_notes
 from chronicle.ingest.session import open_spark
 from chronicle.ingest.source_memory import to_transactions
-from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources, since_taken
+from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources
 from chronicle.ingest.survey import LATE_SHOWN_MAX, Survey
+from chronicle.ingest.table_memory import since_taken
 from chronicle.ingest.tasks import (
     Reading,
     plan_reading,

@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from chronicle.config import EVENTS_TABLE
 from chronicle.disk_errors import reason_of
 from chronicle.errors import SchemaError, SourceError, did_you_mean
 from chronicle.ingest.helper_columns import RESERVED_PREFIX
-from chronicle.ingest.source_memory import to_application_id
+from chronicle.ingest.table_memory import Taken, to_transactions
 from chronicle.log import delta_log
 from chronicle.log.delta_log import ForeignFile, ForeignTable
 from chronicle.paths import infer_type, local_path, to_constant, url_scheme, values_in
 from chronicle.schema import normalise_schema
-from chronicle.store import Stream
 from chronicle.type_names import sql_type
 
 
@@ -68,7 +66,10 @@ class SourceSet:
     """Of a Delta table; its files may lack columns. None for others."""
 
     tables: Mapping[str, int] = field(default_factory=dict)
-    """What stands for Delta tables in a commit, and the versions whose files these are."""
+    """What stands for Delta tables in a commit, see ``table_memory``."""
+
+    notes: tuple[str, ...] = ()
+    """What whoever asked should know of how they were found."""
 
     n_taken: int = 0
     """Files of Delta tables that are not among these since an earlier version was taken."""
@@ -81,11 +82,17 @@ class SourceSet:
         if not self.partitions.names:
             return {}
         said = self.values[path]
-        for name in self.partitions.names:
-            if name not in schema.names:
+        for one in self.partitions:
+            if one.name not in schema.names:
                 raise SchemaError(
-                    f"folders of the sources are named after a column '{name}' that the stream "
+                    f"folders of the sources are named after a column '{one.name}' that the stream "
                     "lacks; add it with 'chronicle add-column', or name the files themselves"
+                )
+            has = schema.field(one.name).type
+            if self.schema is not None and one.type != has:
+                raise SchemaError(
+                    f"partition column '{one.name}' of the Delta table is {sql_type(one.type)}, "
+                    f"and the stream has it as {sql_type(has)}; take the table into a new stream"
                 )
         return {
             name: to_constant(said.get(name), schema.field(name).type, column=name)
@@ -179,25 +186,10 @@ def find_sources(
         values,
         _partitions(folders, values),
         _schema_in_files(tables, len(folders)),
-        {table_id(table): table.version for table in tables},
+        {name: number for table in tables for name, number in to_transactions(table).items()},
+        tuple(note for folder in folders for note in folder.notes),
         sum(folder.n_taken for folder in folders),
     )
-
-
-def table_id(table: ForeignTable) -> str:
-    """Return what stands for a Delta table in a commit that takes a version of it."""
-    return to_application_id(f"{Path(table.path).resolve()}#{table.id}")
-
-
-def since_taken(stream: Stream | None) -> Since:
-    """Return what tells up to which version a stream has taken a Delta table."""
-
-    def since(table: ForeignTable) -> int | None:
-        if stream is None:
-            return None
-        return delta_log.transaction_version(stream.path / EVENTS_TABLE, table_id(table))
-
-    return since
 
 
 def _schema_in_files(tables: Sequence[ForeignTable], n_folders: int) -> pa.Schema | None:
@@ -353,7 +345,7 @@ def check_column_names(names: Sequence[str], *, time: str, where: str) -> None:
 # ---------------------------------------------------------------------------------------------
 # The files that a folder stands for: those of a Delta table by its log, else what lies in it.
 
-Since = Callable[[ForeignTable], int | None]
+Since = Callable[[ForeignTable], Taken | None]
 """Tells up to which version a Delta table was taken; None if it was not."""
 
 
@@ -373,6 +365,9 @@ class Folder:
 
     partitions: Mapping[str, pa.DataType] = field(default_factory=dict)
     """Types of the columns in ``values``, where a table says them."""
+
+    notes: tuple[str, ...] = ()
+    """What whoever asked should know."""
 
 
 def files_of(folder: Path, wanted: Callable[[Path], bool], since: Since) -> Folder:
@@ -404,15 +399,16 @@ def files_of(folder: Path, wanted: Callable[[Path], bool], since: Since) -> Fold
 
 def _of_table(folder: Path, since: Since) -> Folder:
     table = delta_log.load_foreign(folder)
-    version = since(table)
-    added = table.files if version is None else delta_log.files_added_since(table, version)
+    taken = since(table)
+    added = table.files if taken is None else delta_log.files_added_since(table, taken.version)
     schema = normalise_schema(table.schema)
     return Folder(
         tuple(_on_disk(folder, file) for file in added),
         {folder / file.inside: file.values for file in added if file.values},
         table,
-        0 if version is None else len(table.files),
+        0 if taken is None else len(table.files),
         {name: schema.field(name).type for name in table.partition_columns},
+        () if taken is None or not taken.note else (taken.note,),
     )
 
 

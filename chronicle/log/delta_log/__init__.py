@@ -12,7 +12,9 @@ from chronicle.log.delta_log.files import (
 from chronicle.log.delta_log.foreign import (
     ForeignFile,
     ForeignTable,
+    commit_fingerprint,
     files_added_since,
+    former_ids,
     load_foreign,
 )
 from chronicle.log.delta_log.reading import (
@@ -50,10 +52,12 @@ __all__ = [
     "add_columns",
     "changes_since",
     "commit_changes",
+    "commit_fingerprint",
     "commit_stamp",
     "commits",
     "create_table",
     "files_added_since",
+    "former_ids",
     "live_files",
     "load_foreign",
     "load_table",

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Mapping
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
+import pyarrow.types as pat
 from deltalake.exceptions import DeltaError
 
+from chronicle.disk_errors import reason_of
 from chronicle.errors import SourceError
 from chronicle.foreign_text import actions_of
-from chronicle.log.delta_log.files import commit_path, has_commit
-from chronicle.log.delta_log.reading import check_commits, first_line, open_table
+from chronicle.log.delta_log.files import commit_path, has_commit, list_log
+from chronicle.log.delta_log.reading import check_commits, first_line, open_table, read_marks
 from chronicle.paths import url_scheme
 
 _FEATURES = frozenset(
@@ -44,7 +48,8 @@ class ForeignTable:
 
     path: Path
     id: str
-    """Names the table for ever; another one at the same place has another."""
+    """Another table at the same place has another; one that moves keeps it. Older versions of
+    delta-rs gave a table a new one when its columns changed, see ``former_ids``."""
 
     version: int
     schema: pa.Schema
@@ -61,18 +66,19 @@ def load_foreign(path: Path) -> ForeignTable:
     """
     table = open_table(path, None)
     version = table.version()
-    check_commits(path, version, identity=str(table.metadata().id), after=-1)
+    check_commits(path, version, identity=None, after=-1)
     _check_features(table, path)
     metadata = table.metadata()
     columns = tuple(metadata.partition_columns)
     actions = pa.table(table.get_add_actions())
-    rows = actions.select(["path", *(["partition"] if columns else [])]).to_pylist()
+    values: Iterable[tuple[str | None, ...]] = ((),) * actions.num_rows
+    if columns:
+        partition = actions.column("partition").combine_chunks()
+        values = zip(*(_spelled(partition.field(name)) for name in columns), strict=True)
+    resolve = cache(os.path.realpath)
     files = [
-        ForeignFile(
-            _inside(row["path"], path),
-            {name: _spelled(row["partition"][name]) for name in columns},
-        )
-        for row in rows
+        ForeignFile(inside_table(logged, path, resolve), dict(zip(columns, row, strict=True)))
+        for logged, row in zip(actions.column("path").to_pylist(), values, strict=True)
     ]
     return ForeignTable(
         path,
@@ -103,7 +109,7 @@ def files_added_since(table: ForeignTable, version: int) -> tuple[ForeignFile, .
         for action in _actions(commit_path(table.path, number)):
             _check_kept(action, table, number, version)
             if "add" in action and action["add"].get("dataChange", True):
-                inside = _inside(action["add"]["path"], table.path)
+                inside = inside_table(action["add"]["path"], table.path)
                 values = action["add"].get("partitionValues") or {}
                 found[inside] = ForeignFile(inside, values)
     return tuple(found.values())
@@ -160,20 +166,71 @@ def _check_features(table: deltalake.DeltaTable, path: Path) -> None:
         )
 
 
-def _inside(logged: str, path: Path) -> str:
-    """Return a path relative to the table from how the log spells it."""
-    if url_scheme(logged) is not None or logged.startswith("/"):
+def inside_table(logged: str, path: Path, resolve: Callable[[str], str] = os.path.realpath) -> str:
+    """Return a path relative to the table from how the log spells it.
+
+    Refuses one that leads out of the table's folder, be it through a link: a log that somebody
+    else wrote must not decide what is read of this machine. ``resolve`` follows the links of a
+    folder's path; of many files in few folders it may remember them.
+    """
+    inside = unquote(logged)
+    if url_scheme(logged) is not None or "\0" in inside or not _is_below(path, inside, resolve):
         raise SourceError(
-            f"Delta table '{path}' has files in other places, such as '{logged}' (is it a shallow "
+            f"Delta table '{path}' has files in other places, such as {logged!r} (is it a shallow "
             "clone?); name the table that they belong to"
         )
-    return unquote(logged)
+    return inside
 
 
-def _spelled(value: Any) -> str | None:
-    """Return a value of a partition column as Delta spells it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        value = value.astimezone(dt.UTC).replace(tzinfo=None)
-    return None if value is None else str(value)
+def _is_below(table: Path, inside: str, resolve: Callable[[str], str]) -> bool:
+    """Return whether a file lies in a table's folder, links followed."""
+    folder, name = os.path.split(os.path.join(table, inside))  # noqa: PTH118 -- of each file
+    place = os.path.normpath(os.path.join(resolve(folder), name))  # noqa: PTH118
+    if os.path.islink(place):  # noqa: PTH114
+        place = os.path.realpath(place)
+    return place.startswith(os.path.join(resolve(str(table)), ""))  # noqa: PTH118
+
+
+def _spelled(values: pa.Array) -> list[str | None]:
+    """Return the values of a partition column as Delta spells them."""
+    if pat.is_binary(values.type):  # delta-rs leaves them as they are spelled
+        return [None if value is None else value.decode() for value in values.to_pylist()]
+    if pat.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("us"))
+    texts: list[str | None] = values.cast(pa.string()).to_pylist()
+    return texts
+
+
+# ---------------------------------------------------------------------------------------------
+# Whether a table is the one it was
+
+
+def commit_fingerprint(path: Path, version: int) -> int | None:
+    """Return 63 bits of what the commit of a version holds; None if it is in the log no more.
+
+    A table that was restored from a copy, or made anew, has another commit of the same number.
+    """
+    commit = commit_path(path, version)
+    try:
+        digest = hashlib.sha256(commit.read_bytes()).digest()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SourceError(
+            f"commit '{commit}' cannot be read ({reason_of(error)}); check the file"
+        ) from error
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def former_ids(table: ForeignTable) -> tuple[str, ...]:
+    """Return other ids that commits in the log of a table say it had, newest first.
+
+    delta-rs up to 0.25.2 gave a table a new id when its columns changed.
+    """
+    found: dict[str, None] = {}
+    commits = list_log(table.path).commits
+    for number in sorted(commits, reverse=True):
+        marks = read_marks(commits[number]) if number <= table.version else None
+        if marks is not None and marks.identity not in (None, table.id):
+            found[str(marks.identity)] = None
+    return tuple(found)

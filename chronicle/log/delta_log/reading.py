@@ -276,6 +276,9 @@ _DEBUG_PRINT = re.compile(r":? [A-Z]\w+ \{")
 """Where delta-rs begins to print its own state, a page of it."""
 
 
+_ODD_PARTITION = re.compile(r"Failed to parse value '(.*?)' as '(.*?)'")
+
+
 def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
     """Open a version of a table, the latest if None."""
     if version is not None and version < 0:
@@ -294,6 +297,13 @@ def open_table(path: Path, version: int | None) -> deltalake.DeltaTable:
         missed = unread(path / LOG_FOLDER, error)
         if missed is not None:
             raise missed from error
+        odd = _ODD_PARTITION.search(str(error))
+        if odd is not None:
+            raise StorageError(
+                f"Delta table '{path}' has the partition value '{odd[1]}' of type {odd[2]}, which "
+                "the Delta library does not read as it is spelled (a DECIMAL needs all digits of "
+                "its scale); have the program that wrote these partitions write them again"
+            ) from error
         which = "the latest version" if version is None else f"version {version}"
         raise StorageError(
             f"{which} of Delta table '{path}' cannot be read ({first_line(error)}); "
@@ -419,12 +429,13 @@ def read_marks(path: Path) -> CommitMarks | None:
     return CommitMarks(marks.version, marks.identity, marks.n_rows, marks.name, stamp)
 
 
-def check_commits(path: Path, version: int, *, identity: str, after: int) -> CommitMarks:
+def check_commits(path: Path, version: int, *, identity: str | None, after: int) -> CommitMarks:
     """Check the commits that a version of a table is made of; return what the last says of itself.
 
     Why: Delta takes an empty commit for one that changed nothing, and any text for that of the
     version its file is called like: events would be gone, or come twice, unseen. Only commits
-    after ``after`` and after the checkpoint are read.
+    after ``after`` and after the checkpoint are read. Without ``identity``, of tables of other
+    owners, whose id may change, it is not compared.
     """
     try:
         commits, checkpoints = list_log(path)

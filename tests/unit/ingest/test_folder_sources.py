@@ -99,14 +99,6 @@ def test_a_log_that_does_not_reach_back_is_told(store: Store, table: Path) -> No
         take(store, table)
 
 
-def test_another_table_at_the_same_place_is_another_table(store: Store, table: Path) -> None:
-    take(store, table)
-    table.rename(table.with_name("old"))
-    write_deltalake(table, rows(200, 210))
-    take(store, table)
-    assert times(store) == [*range(10, 90), *range(200, 210)]
-
-
 def test_again_takes_the_whole_table_once_more(store: Store, table: Path) -> None:
     take(store, table)
     take(store, table, again=True)
