@@ -250,15 +250,13 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
             stream, stream_dir, change, outputs.quarantine,
             read_version=job.version, metadata=metadata, transactions=transactions,
         )  # fmt: skip
+    report = _to_report(job, outputs, len(late.removed), committed)
     notes = (
+        *report.notes,
         *reading.plan.notes,
         *cut_notes(cut.n_values, cut.n_twice, job.request.options.ambiguous),
     )
-    return replace(
-        _to_report(job, outputs, len(late.removed), committed),
-        in_order=survey.in_order,
-        notes=notes,
-    )
+    return replace(report, in_order=survey.in_order, notes=notes)
 
 
 def _inspect(job: Job) -> Inspected:
@@ -349,6 +347,7 @@ def _to_report(
         n_skipped=job.n_skipped,
         reasons=dict(reasons.most_common()),
         fault=committed.fault,
+        notes=job.sources.notes,
     )
 
 

@@ -354,7 +354,7 @@ def read_clocks(raw: pa.Array, reading: TimeReading) -> tuple[Clocks, Faults, in
     micro, is_beyond = to_us(micro, limit=TIME_LIMIT)
     faults[is_beyond] = int(Fault.OUT_OF_RANGE)
     us = pc.fill_null(micro.cast(pa.int64()), 0).to_numpy()
-    zones = ()
+    zones: tuple[tzinfo, ...] = ()
     if reading.source is TimeSource.LOCAL and reading.zone is not None:
         zones = (named_zone(reading.zone),)
     return Clocks(us, np.full(len(us), len(zones) - 1, np.int32), zones), faults, n_cut

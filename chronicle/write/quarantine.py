@@ -118,7 +118,8 @@ def _cells_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         is_far = pc.starts_with(texts, "<")
         zone = "" if column.type.tz is None else "Z"
         column = pc.if_else(is_far, texts, pc.binary_join_element_wise(texts, zone, ""))
-    return column.to_pylist()
+    cells: list[Any] = column.to_pylist()
+    return cells
 
 
 def commit_quarantine(stream_dir: Path, files: Sequence[QuarantineFile]) -> None:
