@@ -1,11 +1,9 @@
-"""Queries composed in Python, step by step; each step is SQL around the one before."""
+"""Queries composed in Python, step by step; each step is a query around the one before."""
 
 from __future__ import annotations
 
 import datetime as dt
-import re
-import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +12,24 @@ import pyarrow as pa
 from chronicle import Store
 from chronicle.errors import StreamNotFoundError
 from replay.errors import PlanError, QueryError
-from replay.language.bound import DETECTION_TIME
-from replay.language.printer import to_sql
-from replay.language.syntax import Identifier, Text, streams_of
+from replay.language import pieces, syntax
+from replay.language.bound import DETECTION_TIME, JoinKind
+from replay.language.query_printer import to_sql
+from replay.language.syntax import (
+    CreateStream,
+    FirstEvent,
+    Identifier,
+    Join,
+    OrderItem,
+    SelectItem,
+    SelectQuery,
+    Star,
+    StreamName,
+    Subquery,
+    WindowCall,
+    WrittenMatch,
+    streams_of,
+)
 from replay.limits import Timeout
 from replay.online import OnlineFlow, online
 from replay.query import Explanation, batches, explain, query
@@ -61,7 +74,9 @@ def stream(source: Store | Tables, name: str, *, time: str | None = None) -> Dat
     if name not in source:
         raise StreamNotFoundError(name, candidates=source)
     flow = Dataflow(source, name, time, first_time=time)
-    return flow if time is None else flow.order_by(_name(time))
+    if time is None:
+        return flow
+    return flow._with(_ALL, time, order_by=(OrderItem(_column(time)),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +92,8 @@ class Dataflow:
     """The stream it begins with."""
     time: str | None
     """The column that carries time on; None if that is not known."""
-    query: str | None = None
-    """Its SQL; None before the first step."""
+    tree: SelectQuery | None = None
+    """Its query; None before the first step."""
     first_time: str | None = None
     """Time column of the stream it begins with; None if that is not known."""
 
@@ -88,28 +103,26 @@ class Dataflow:
     @property
     def sql(self) -> str:
         """The query, as ``replay.query`` takes it."""
-        return self.query or f"SELECT *\nFROM {_name(self.name)}"
+        return to_sql(self._query)
 
     def filter(self, condition: str) -> Dataflow:
         """Keep the rows for which a condition is true."""
-        return self._with(f"SELECT *\nFROM {self._from}\nWHERE {condition}", self.time)
+        return self._with(_ALL, self.time, where=pieces.expression(condition))
 
     def select(self, *columns: str, **named: str) -> Dataflow:
         """Keep columns, and compute others: ``select("t", "x", twice="2 * x")``."""
-        items = [_name(column) for column in columns]
-        items += [f"{expression} AS {_name(name)}" for name, expression in named.items()]
+        items = (*_columns(columns), *_named(named))
         if not items:
             raise QueryError("select takes at least one column")
-        kept = self.time if self.time in columns else None
-        return self._with(f"SELECT {', '.join(items)}\nFROM {self._from}", kept)
+        return self._with(items, self.time if self.time in columns else None)
 
     def order_by(self, *keys: str) -> Dataflow:
         """Order the rows, by ``"x DESC"``, say."""
-        return self._with(f"SELECT *\nFROM {self._from}\nORDER BY {', '.join(keys)}", self.time)
+        return self._with(_ALL, self.time, order_by=tuple(map(pieces.order_item, keys)))
 
     def limit(self, n: int) -> Dataflow:
         """Keep the first rows."""
-        return self._with(f"SELECT *\nFROM {self._from}\nLIMIT {int(n)}", self.time)
+        return self._with(_ALL, self.time, limit=syntax.Number(int(n)))
 
     def window(  # noqa: PLR0913 -- what each kind of window takes
         self,
@@ -164,24 +177,22 @@ class Dataflow:
                 "a window has to know which column is the time, and the step before does not "
                 "keep it; select it there too"
             )
-        arguments = [f"TABLE {self._from}"]
-        if partition_by:
-            arguments[0] += f" PARTITION BY ({', '.join(map(_name, partition_by))})"
-        arguments.append(f"DESCRIPTOR({_name(self.time)})")
-        arguments += [_length(length) for length in lengths if length is not None]
-        if origin is not None:
-            arguments.append(f"ORIGIN => {origin}")
-        if timezone is not None:
-            arguments.append(f"TIMEZONE => {to_sql(Text(timezone))}")
-        return Windowed(self, f"TABLE({function}({', '.join(arguments)}))", partition_by)
+        table = WindowCall(
+            function,
+            self._source(),
+            tuple(map(Identifier, partition_by)),
+            Identifier(self.time),
+            tuple(_length(length) for length in lengths if length is not None),
+            origin=_origin(origin),
+            zone=None if timezone is None else syntax.Text(timezone),
+        )
+        return Windowed(self, table, partition_by)
 
     def aggregate(self, *, by: tuple[str, ...] = (), **named: str) -> Dataflow:
         """Aggregate all rows, of each key by itself: ``aggregate(n="COUNT(*)", by=("k",))``."""
-        keys = [_name(key) for key in by]
-        grouped = f"\nGROUP BY {', '.join(keys)}" if keys else ""
-        return self._with(
-            f"SELECT {', '.join([*keys, *_named(named)])}\nFROM {self._from}{grouped}", None
-        )
+        keys = tuple(map(_column, by))
+        items = (*_columns(by), *_aggregates(named))
+        return self._with(items, None, group_by=keys)
 
     def match(self, text: str, *, time: str | None = None) -> Dataflow:
         """Find a row pattern.
@@ -193,12 +204,8 @@ class Dataflow:
         time
             The measure that carries time on, such as the time of a match's first row.
         """
-        if not re.search(r"\bORDER\s+BY\b", text, flags=re.IGNORECASE):
-            if self.time is None:
-                raise QueryError("the pattern needs ORDER BY with the time column")
-            text = _after_partition_by(text, f"ORDER BY {_name(self.time)}")
-        inside = textwrap.indent(textwrap.dedent(text).strip(), "  ")
-        return self._with(f"SELECT *\nFROM {self._from} MATCH_RECOGNIZE (\n{inside}\n)", time)
+        clauses = pieces.clauses_of_match(text, self.time)
+        return self._of(WrittenMatch(self._source(), "MATCH_RECOGNIZE", clauses), time)
 
     def situations(self, text: str) -> Dataflow:
         """Find situations: periods in which conditions hold, and how they lie to each other.
@@ -208,14 +215,8 @@ class Dataflow:
         text
             What stands in ``MATCH_SITUATIONS ( … )``; ORDER BY may be left out.
         """
-        begin = re.search(r"\b(VALID\s+FOR|DEFINE)\b", text, flags=re.IGNORECASE)
-        has_order = re.search(r"\bORDER\s+BY\b", text, flags=re.IGNORECASE)
-        if begin is not None and has_order is None and self.time is not None:
-            at = begin.start()
-            text = f"{text[:at]}ORDER BY {_name(self.time)}\n{text[at:]}"
-        inside = textwrap.indent(textwrap.dedent(text).strip(), "  ")
-        sql = f"SELECT *\nFROM {self._from} MATCH_SITUATIONS (\n{inside}\n)"
-        return self._with(sql, DETECTION_TIME)
+        clauses = pieces.clauses_of_situations(text, self.time)
+        return self._of(WrittenMatch(self._source(), "MATCH_SITUATIONS", clauses), DETECTION_TIME)
 
     def join(
         self,
@@ -241,10 +242,8 @@ class Dataflow:
         left
             Whether rows without a partner stay, with NULL on the other side.
         """
-        word = "LEFT JOIN" if left else "JOIN"
-        condition = "" if on is None else f"\n  ON {on}"
-        text = f"{self._side(other, word, names)} WITHIN {_length(within)}{condition}"
-        return self._with(text, "join_time")
+        kind = JoinKind.LEFT if left else JoinKind.INNER
+        return self._of(self._joined(other, kind, within, on, names), "join_time")
 
     def asof_join(
         self,
@@ -260,11 +259,10 @@ class Dataflow:
         ``on`` holds ``l.t >= r.t`` or ``>`` for the latest before, ``<=`` or ``<`` for the next,
         equalities, and conditions on one side; the others are as in `join`.
         """
-        word = "ASOF LEFT JOIN" if left else "ASOF JOIN"
-        bound = "" if within is None else f"\n  WITHIN {_length(within)}"
+        kind = JoinKind.ASOF_LEFT if left else JoinKind.ASOF
         # Of columns that both sides have, the join's names say which side they are from.
         time = f"{names[0]}.{self.time}" if self.time == other.time else self.time
-        return self._with(f"{self._side(other, word, names)}\n  ON {on}{bound}", time)
+        return self._of(self._joined(other, kind, within, on, names), time)
 
     def run(
         self,
@@ -336,7 +334,7 @@ class Dataflow:
         self._store("create")
         return query(
             self.source,
-            f"CREATE STREAM {_name(name)} AS {self.sql}",
+            to_sql(CreateStream(Identifier(name), self._query)),
             params=params,
             timeout=timeout,
             max_rows=max_rows,
@@ -364,20 +362,37 @@ class Dataflow:
         return self.source
 
     @property
-    def _from(self) -> str:
-        """What stands after FROM to read this one."""
-        if self.query is None:
-            return _name(self.name)
-        return f"(\n{textwrap.indent(self.query, '  ')}\n)"
+    def _query(self) -> SelectQuery:
+        return self.tree or SelectQuery(_ALL, StreamName(Identifier(self.name)))
 
-    def _with(self, text: str, time: str | None) -> Dataflow:
-        return replace(self, query=text, time=time)
+    def _source(self, alias: str | None = None) -> StreamName | Subquery:
+        """Return what stands behind FROM to read this one."""
+        called = None if alias is None else Identifier(alias)
+        if self.tree is None:
+            return StreamName(Identifier(self.name), called)
+        return Subquery(self.tree, called)
 
-    def _side(self, other: Dataflow, word: str, names: tuple[str, str]) -> str:
+    def _with(self, items: tuple[SelectItem, ...], time: str | None, **clauses: Any) -> Dataflow:
+        """Return a query over this one."""
+        return replace(self, tree=SelectQuery(items, self._source(), **clauses), time=time)
+
+    def _of(self, source: Join | WrittenMatch, time: str | None) -> Dataflow:
+        """Return all columns of what this one has become part of."""
+        return replace(self, tree=SelectQuery(_ALL, source), time=time)
+
+    def _joined(
+        self,
+        other: Dataflow,
+        kind: JoinKind,
+        within: Length | None,
+        on: str | None,
+        names: tuple[str, str],
+    ) -> Join:
         if other.source is not self.source:
             raise QueryError("both sides of a join are streams of one store")
-        left, right = map(_name, names)
-        return f"SELECT *\nFROM {self._from} AS {left}\n{word} {other._from} AS {right}"
+        left, right = self._source(names[0]), other._source(names[1])
+        bound = () if within is None else _spans(within)
+        return Join(kind, left, right, bound, None if on is None else pieces.expression(on))
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,12 +400,11 @@ class Windowed:
     """Rows put into windows, which `aggregate` makes rows of again."""
 
     flow: Dataflow
-    table: str
-    """What stands after FROM."""
+    table: WindowCall
     partition_by: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return f"<Windowed: {' '.join(self.table.split())}, to be aggregated>"
+        return f"<Windowed: {' '.join(to_sql(self.table).split())}, to be aggregated>"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(Dataflow, name):
@@ -414,13 +428,14 @@ class Windowed:
         named
             The aggregates by name: ``avg_x="AVG(x)"``.
         """
-        keys = [_name(key) for key in dict.fromkeys((*self.partition_by, *by))]
-        columns = ["window_start", "window_end", *keys]
-        text = f"SELECT {', '.join([*columns, *_named(named)])}\nFROM {self.table}"
-        text += f"\nGROUP BY {', '.join(columns)}"
-        if having is not None:
-            text += f"\nHAVING {having}"
-        return replace(self.flow, query=text, time="window_start")
+        keys = dict.fromkeys(("window_start", "window_end", *self.partition_by, *by))
+        query = SelectQuery(
+            (*_columns(keys), *_aggregates(named)),
+            self.table,
+            group_by=tuple(map(_column, keys)),
+            having=None if having is None else pieces.expression(having),
+        )
+        return replace(self.flow, tree=query, time="window_start")
 
 
 def _check_goes_with(name: str, value: object, other: str, needed: object) -> None:
@@ -428,32 +443,45 @@ def _check_goes_with(name: str, value: object, other: str, needed: object) -> No
         raise QueryError(f"{name} goes with {other}, and slide and step not with each other")
 
 
-def _named(named: Mapping[str, str]) -> list[str]:
+_ALL = (SelectItem(Star()),)
+
+
+def _column(name: str) -> syntax.Column:
+    return syntax.Column(Identifier(name))
+
+
+def _columns(names: Iterable[str]) -> tuple[SelectItem, ...]:
+    return tuple(SelectItem(_column(name)) for name in names)
+
+
+def _named(named: Mapping[str, str]) -> tuple[SelectItem, ...]:
+    """Return what is computed, and the names it gets."""
+    parts = ((pieces.expression(text), Identifier(name)) for name, text in named.items())
+    return tuple(SelectItem(expression, name) for expression, name in parts)
+
+
+def _aggregates(named: Mapping[str, str]) -> tuple[SelectItem, ...]:
     if not named:
         raise QueryError('aggregate takes at least one aggregate: n="COUNT(*)"')
-    return [f"{expression} AS {_name(name)}" for name, expression in named.items()]
+    return _named(named)
 
 
-def _name(name: str) -> str:
-    """Return a name as SQL has it, quoted where it must be."""
-    return to_sql(Identifier(name))
-
-
-def _length(length: Length) -> str:
-    """Return a length of time as SQL has it."""
+def _length(length: Length) -> syntax.Expression:
+    """Return a length of time."""
     if isinstance(length, dt.timedelta):
         micros = length // dt.timedelta(microseconds=1)
-        return f"INTERVAL '{micros}' MICROSECOND"
-    return str(length)
+        return syntax.Duration(str(micros), "MICROSECOND")
+    return pieces.expression(str(length))
 
 
-def _after_partition_by(text: str, order_by: str) -> str:
-    """Return the clauses of a pattern with ORDER BY where it belongs."""
-    found = re.match(r"\s*PARTITION\s+BY\s+", text, flags=re.IGNORECASE)
-    if found is None:
-        return f"{order_by}\n{text}"
-    rest = re.search(
-        r"\s(?=(MEASURES|ONE|ALL|AFTER|PATTERN|SEMANTICS)\b)", text, flags=re.IGNORECASE
-    )
-    cut = len(text) if rest is None else rest.start()
-    return f"{text[:cut]}\n{order_by}\n{text[cut:].lstrip()}"
+def _spans(length: Length) -> tuple[syntax.Span, ...]:
+    """Return the span of both sides of a join, or one for each."""
+    return pieces.spans(length) if isinstance(length, str) else (syntax.Span(_length(length)),)
+
+
+def _origin(origin: str | int | None) -> syntax.Expression | FirstEvent | None:
+    """Return where windows are counted from."""
+    if origin is None:
+        return None
+    words = str(origin)
+    return FirstEvent() if words.upper().split() == ["FIRST", "EVENT"] else pieces.expression(words)

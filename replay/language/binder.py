@@ -307,6 +307,7 @@ def _reference(node: Reference, catalog: Catalog, source: Source) -> _Read:
         case WindowCall():
             aliased = node.source if node.alias is None else replace(node.source, alias=node.alias)
             return _windowed(node, _reference(aliased, catalog, source), source)
+    assert isinstance(node, Join)  # a match as it is written is only printed
     return _joined(node, catalog, source)
 
 

@@ -72,7 +72,8 @@ def _expected(given: list[str]) -> str:
     return f"{separator}a clause such as PATTERN"
 
 
-def _partition_by(cursor: Cursor) -> tuple[syntax.Expression, ...]:
+def parse_partition_by(cursor: Cursor) -> tuple[syntax.Expression, ...]:
+    """Parse what follows PARTITION."""
     cursor.expect("BY", "after PARTITION")
     return cursor.separated(parse_expression)
 
@@ -245,7 +246,7 @@ def _condition(cursor: Cursor) -> syntax.Define:
 
 
 _CLAUSES: dict[str, tuple[str, Callable[[Cursor], object]]] = {
-    "PARTITION BY": ("partition_by", _partition_by),
+    "PARTITION BY": ("partition_by", parse_partition_by),
     "ORDER BY": ("order_by", _order_by),
     "MEASURES": ("measures", parse_measures),
     "ROWS PER MATCH": ("rows", _rows_per_match),

@@ -121,6 +121,8 @@ def _function(node: syntax.Function) -> str:
 
 def _atom(node: Expression) -> str:
     match node:
+        case syntax.Written(text):
+            return text
         case syntax.Number(value):
             return f"{value:f}" if isinstance(value, Decimal) else repr(value)
         case syntax.Text(value):

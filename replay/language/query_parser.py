@@ -206,6 +206,16 @@ def _situation_source(
     return source
 
 
+def parse_clauses_of_match(
+    cursor: Cursor,
+) -> tuple[syntax.MatchRecognize, tuple[syntax.SelectItem, ...]]:
+    """Parse ``( … )`` behind MATCH_RECOGNIZE as `parse_match_recognize` does, subqueries, too."""
+    cursor.scalar_query = _scalar_query
+    clauses = parse_match_recognize(cursor)
+    cursor.scalar_query = None
+    return clauses
+
+
 def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
     if cursor.token.key == "FROM":
         return _situation_query(cursor)
@@ -218,9 +228,7 @@ def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
         return SelectQuery(select, source, distinct=distinct, **clauses, at=at)
     pattern_source, windows = _pattern_source(cursor, source)
     cursor.advance()
-    cursor.scalar_query = _scalar_query
-    recognize, computed = parse_match_recognize(cursor)
-    cursor.scalar_query = None
+    recognize, computed = parse_clauses_of_match(cursor)
     if computed:
         pattern_source = _with_columns(pattern_source, computed)
     alias = _parse_alias(cursor)
@@ -340,10 +348,11 @@ def _grouping(cursor: Cursor) -> Expression:
 
 def _order_by(cursor: Cursor) -> tuple[syntax.OrderItem, ...]:
     cursor.expect("BY", "after ORDER")
-    return cursor.separated(_order_item)
+    return cursor.separated(parse_order_item)
 
 
-def _order_item(cursor: Cursor) -> syntax.OrderItem:
+def parse_order_item(cursor: Cursor) -> syntax.OrderItem:
+    """Parse ``expression [ASC | DESC] [NULLS FIRST | NULLS LAST]``."""
     at = cursor.token.at
     expression = parse_expression(cursor)
     return syntax.OrderItem(expression, *parse_direction(cursor), at=at)
@@ -715,7 +724,7 @@ def _join(cursor: Cursor, left: Reference, words: tuple[str, ...]) -> Join:
     while cursor.token.key in ("WITHIN", "ON", "USING"):
         word = cursor.advance()
         if word.key == "WITHIN" and not within:
-            within = _spans(cursor)
+            within = parse_spans(cursor)
         elif word.key == "ON" and on is None and not using:
             on = parse_expression(cursor)
         elif word.key == "USING" and on is None and not using:
@@ -735,7 +744,7 @@ def _names(cursor: Cursor, what: str) -> tuple[Identifier, ...]:
     return names
 
 
-def _spans(cursor: Cursor) -> tuple[Span, ...]:
+def parse_spans(cursor: Cursor) -> tuple[Span, ...]:
     """Parse the span of both sides, or ``(left, right)``."""
     if cursor.token.key != "(":
         return (_span(cursor),)

@@ -259,6 +259,13 @@ class ScalarQuery(Node):
     asked: Asked = Asked.VALUE
 
 
+@dataclass(frozen=True, slots=True)
+class Written(Node):
+    """A part of a query to the letter, as a user wrote it: trees that hold it are only printed."""
+
+    text: str
+
+
 Expression = (
     Number
     | Text
@@ -286,6 +293,7 @@ Expression = (
     | ClassifierCall
     | MatchNumberCall
     | ScalarQuery
+    | Written
 )
 
 
@@ -634,7 +642,16 @@ class Situations(Node):
     alias: Identifier | None = None
 
 
-Reference = OneRow | StreamName | Subquery | WindowCall | Join | Situations
+@dataclass(frozen=True, slots=True)
+class WrittenMatch(Node):
+    """``source MATCH_RECOGNIZE ( … )`` or MATCH_SITUATIONS, whose clauses are as written."""
+
+    source: StreamName | Subquery
+    word: str
+    clauses: Written
+
+
+Reference = OneRow | StreamName | Subquery | WindowCall | Join | Situations | WrittenMatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,20 @@ def in_quotes(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def written(token: Token) -> str:
+    """Return a token as it is written."""
+    if token.kind == STRING:
+        return in_quotes(token.text)
+    if token.kind == QUOTED:
+        return quoted(token.text)
+    return f":{token.text}" if token.kind == PARAMETER else token.text
+
+
+def ends(token: Token) -> int:
+    """Return the offset behind a token."""
+    return token.at + len(written(token))
+
+
 def _check_encodes(text: str) -> None:
     """Refuse half a surrogate pair: bytes of a terminal that are no UTF-8 come as such."""
     at = half_a_pair(text)

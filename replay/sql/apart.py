@@ -25,13 +25,14 @@ from replay.language.tokens import (
     QUOTED,
     STRING,
     Token,
+    ends,
     place,
     quoted,
     tokenize,
 )
 from replay.sql.allowed import check_allowed
 from replay.sql.bounds import Bounds, time_bounds
-from replay.sql.composed import Composed, Composer, ends
+from replay.sql.composed import Composed, Composer
 from replay.sql.constructs import (
     END_FROM,
     PATTERN_CLAUSES,

@@ -14,8 +14,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from replay.language.tokens import END, NAME, QUOTED, STRING, Token
-from replay.sql.composed import Composed, written
+from replay.language.tokens import END, NAME, QUOTED, STRING, Token, written
+from replay.sql.composed import Composed
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?")
 """Times as both languages read them; further digits are cut by DuckDB."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 from replay.errors import QueryError
-from replay.language.tokens import PARAMETER, QUOTED, STRING, Token, in_quotes, place, quoted
+from replay.language.tokens import Token, ends, place, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +130,3 @@ class Composer:
             tuple(self._origins),
             frozenset(self._parameters),
         )
-
-
-def written(token: Token) -> str:
-    """Return a token as it is written."""
-    if token.kind == STRING:
-        return in_quotes(token.text)
-    if token.kind == QUOTED:
-        return quoted(token.text)
-    return f":{token.text}" if token.kind == PARAMETER else token.text
-
-
-def ends(token: Token) -> int:
-    """Return the offset behind a token."""
-    return token.at + len(written(token))

@@ -21,13 +21,13 @@ import pytest
 import replay
 from replay.errors import PlanError, SkipError
 from replay.language import bind, parse_query
+from replay.language.query_printer import to_sql
 from tests.helpers import fill_stream
 from tests.memory_stream import some_store
 from tests.oracles.matcher import match_rows
 from tests.oracles.outer import is_row_by_row
 from tests.oracles.view import OutOfStepsError
 from tests.pattern_cases import PatternCase, pattern_case
-from tests.query_printer import to_sql
 
 STEPS_MAX = 20_000
 """Conditions the oracle may try; a case that needs more is left out and counted."""

@@ -27,8 +27,8 @@ from replay.language.bound import (
     attributes,
     walk,
 )
+from replay.language.query_printer import to_sql
 from replay.language.required_columns import columns_of_query
-from tests.query_printer import to_sql
 from tests.unit.language.catalogs import END, SCHEMA, START, K, N, X, bound_query, bound_select
 
 T = DataType

@@ -23,7 +23,7 @@ from replay.language.bound import (
     Symbol,
     attributes,
 )
-from tests.query_printer import to_sql
+from replay.language.query_printer import to_sql
 
 T = DataType
 SCHEMA = pa.schema(

@@ -8,8 +8,8 @@ from replay.errors import BindError, NotSupportedError, PatternSyntaxError, Quer
 from replay.language import parse_query
 from replay.language.bound import Aggregate, Attribute, Call, DataType, Literal, Outer, SortKey
 from replay.language.outer_binder import bind_outer
+from replay.language.query_printer import to_sql
 from replay.language.source import Source
-from tests.query_printer import to_sql
 
 T = DataType
 COLUMNS = (

@@ -12,10 +12,10 @@ from replay.language import bind, bind_query, parse_query, syntax
 from replay.language.bound import Attribute, Call, Literal, walk
 from replay.language.cursor import Cursor
 from replay.language.expression_parser import parse_expression
+from replay.language.query_printer import to_sql
 from replay.language.row_pattern_parser import parse_row_pattern
 from replay.language.syntax import Identifier
 from replay.language.tokens import place, tokenize
-from tests.query_printer import to_sql
 from tests.unit.language.syntax_strategies import (
     creations,
     expressions,

@@ -18,10 +18,10 @@ from replay.language.bound import (
     TimeWindows,
     attributes,
 )
+from replay.language.query_printer import to_sql
 from replay.language.simplify import simplified
 from replay.language.syntax import streams_of
 from replay.patterns.over_filter import PASSES, to_filtered_pattern
-from tests.query_printer import to_sql
 from tests.unit.language.catalogs import bound_query, bound_select
 
 T = DataType

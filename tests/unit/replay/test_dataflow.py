@@ -221,3 +221,94 @@ def test_what_is_composed_says_what_it_is(store: Store) -> None:
     pattern = replay.stream(store, "s").match("MEASURES A.t AS t PATTERN (A B)").online()
     pattern.push(pa.Table.from_pylist(ROWS[:3], schema=store.stream("s").schema))
     assert repr(pattern) == "<OnlineQuery: reads t, 1 rows kept>"
+
+
+TEXTS = pa.table(
+    {
+        "t": [1, 2, 3, 4],
+        "k": ["a\nb", "order by\n  t", "a\nb", "-- c"],
+        "measures": [1, 1, 2, 2],
+        "order by": [1.0, 2.0, 3.0, 4.0],
+    }
+)
+
+
+def texts() -> replay.Dataflow:
+    return replay.stream({"s": TEXTS}, "s", time="t")
+
+
+@pytest.mark.parametrize("text", ["a\nb", "order by\n  t"])
+def test_texts_stay_as_they_are_written_through_every_step(text: str) -> None:
+    times = [
+        t for t, k in zip(TEXTS["t"].to_pylist(), TEXTS["k"].to_pylist(), strict=True) if k == text
+    ]
+    kept = texts().filter(f"k = '{text}' -- WHERE").filter(f"k <> 'x{text}'").limit(9)
+    assert kept.run()["t"].to_pylist() == times
+    made = texts().select("t", z=f"'{text}' -- z").order_by("z", "t").limit(1).run()
+    assert made.table.to_pylist() == [{"t": 1, "z": text}]
+    windows = texts().window(size=9).aggregate(n=f"SUM(CASE WHEN k = '{text}' THEN 1 END)")
+    assert windows.limit(1).run()["n"].to_pylist() == [len(times)]
+    matched = texts().match(f"MEASURES A.t AS t PATTERN (A) DEFINE A AS k = '{text}'").limit(9)
+    assert matched.run()["t"].to_pylist() == times
+    runs = texts().situations(f"DEFINE b AS k = '{text}' AT LEAST 1 RETURN COUNT(b.t) AS n")
+    assert len(runs.limit(9).run()) == len(runs.run())
+    side = texts().filter(f"k = '{text}'")
+    pairs = side.join(side, within=1, on=f"l.t = r.t AND l.k = '{text}' /* ON */").limit(9)
+    assert len(pairs.run()) == len(times)
+
+
+COUNTED = "MEASURES COUNT(*) AS n PATTERN (A+)"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "rows"),
+    [
+        (f"PARTITION BY measures {{}}{COUNTED}", [(1, 2), (2, 2)]),
+        (f"PARTITION BY measures -- ORDER BY\n{{}}{COUNTED}", [(1, 2), (2, 2)]),
+        (f'PARTITION BY "order by" > 1 {{}}{COUNTED}', [(False, 1), (True, 3)]),
+        (f"PARTITION BY k = 'all ' {{}}{COUNTED}", [(False, 4)]),
+        ("/* MEASURES */ {}MEASURES A.t AS n PATTERN (A) DEFINE A AS k = 'order by\n  t'", [(2,)]),
+        (f"PARTITION BY measures ORDER BY t DESC{{}} {COUNTED}", [(1, 2), (2, 2)]),
+    ],
+)
+def test_order_by_stands_where_it_belongs_in_the_clauses_of_a_match(
+    clauses: str, rows: list[tuple[object, ...]]
+) -> None:
+    order = "" if "DESC" in clauses else "ORDER BY t "
+    sql = f"SELECT * FROM s MATCH_RECOGNIZE ({clauses.format(order)})"
+    found = texts().match(clauses.format("")).run().table
+    assert found.equals(replay.query({"s": TEXTS}, sql).table)
+    assert sorted(tuple(row.values()) for row in found.to_pylist()) == sorted(rows)
+
+
+def test_errors_show_what_was_written() -> None:
+    flow = texts().filter("k = 'a\nb' AND\n  nosuch >  1").limit(1)
+    with pytest.raises(QueryError, match="no column 'nosuch'") as raised:
+        flow.run()
+    *_, line, caret = str(raised.value).splitlines()
+    assert (line, caret) == ("    nosuch >  1", "    ^")
+    with pytest.raises(QueryError, match="line 1, column 14: MEASURES stands before PATTERN"):
+        texts().match("PATTERN (A+) MEASURES COUNT(*) AS n")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda: texts().filter("t > 1) OR (TRUE"),
+        lambda: texts().filter("t > 1 LIMIT 1").run(),
+        lambda: texts().select(z="1, 2"),
+        lambda: texts().order_by("t, k"),
+        lambda: texts().filter(" -- nothing"),
+        lambda: texts().match("PATTERN (A)) LIMIT (1"),
+        lambda: texts().situations("DEFINE b AS t > 1) LIMIT (1"),
+        lambda: texts().join(texts(), within="1 ROWS ON TRUE"),
+    ],
+)
+def test_a_piece_does_not_reach_beyond_its_place(step: Any) -> None:
+    with pytest.raises(QueryError):
+        step()
+
+
+def test_what_duckdb_reads_stands_in_a_step() -> None:
+    flow = texts().select("t", r="RANK() OVER (ORDER BY t DESC) -- r").filter("r < 3")
+    assert flow.order_by("t::VARCHAR DESC").limit(1).run().table.to_pylist() == [{"t": 4, "r": 1}]

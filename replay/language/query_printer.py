@@ -8,7 +8,9 @@ from replay.language import printer, syntax
 from replay.language.syntax import (
     CreateStream,
     Identifier,
+    Join,
     Node,
+    OneRow,
     Query,
     Reference,
     RowPattern,
@@ -17,6 +19,7 @@ from replay.language.syntax import (
     StreamName,
     Subquery,
     WindowCall,
+    WrittenMatch,
 )
 
 _LOOSE_PATTERN, _SEQUENCE_PATTERN, _ATOM_PATTERN = range(3)
@@ -54,16 +57,19 @@ def to_sql(node: Node) -> str:
 # Queries
 
 
-def _query(query: Query) -> str:
+def _query(query: Query, indent: str = "") -> str:
+    """Print a query, each of its clauses on a line behind ``indent``.
+
+    No line is put in front of one that a text or a name goes on in.
+    """
     if isinstance(query, CreateStream):
         return f"CREATE STREAM {printer.to_sql(query.name)} AS {_query(query.query)}"
-    parts = [
-        f"SELECT {'DISTINCT ' if query.distinct else ''}{_list(query.select)}",
-        f"FROM {to_sql(query.source)}",
-    ]
+    parts = [f"SELECT {'DISTINCT ' if query.distinct else ''}{_list(query.select)}"]
+    if not isinstance(query.source, OneRow):
+        parts.append(f"FROM {_reference(query.source, indent)}")
     if isinstance(query, syntax.PatternQuery):
         parts[-1] += f" {_match_recognize(query.recognize)}{_alias(query.alias)}"
-    return " ".join([*parts, *_outer_clauses(query)])
+    return f"\n{indent}".join([*parts, *_outer_clauses(query)])
 
 
 def _alias(alias: Identifier | None) -> str:
@@ -133,22 +139,27 @@ def _list(nodes: Iterable[Node]) -> str:
 # What stands after FROM
 
 
-def _reference(node: Reference) -> str:
+def _reference(node: Reference, indent: str = "") -> str:
     match node:
         case StreamName(name, alias):
             return f"{printer.to_sql(name)}{_alias(alias)}"
         case Subquery(query, alias):
-            return f"({_query(query)}){_alias(alias)}"
+            inside = f"{indent}  "
+            return f"(\n{inside}{_query(query, inside)}\n{indent}){_alias(alias)}"
         case WindowCall():
-            return f"TABLE({_window_call(node)}){_alias(node.alias)}"
+            return f"TABLE({_window_call(node, indent)}){_alias(node.alias)}"
+        case WrittenMatch(source, word, clauses):
+            return f"{_reference(source, indent)} {word} (\n{clauses.text}\n{indent})"
+    assert isinstance(node, Join)
     within = f" WITHIN {_spans(node.within)}" if node.within else ""
     on = f" ON {to_sql(node.on)}" if node.on is not None else ""
     conditions = on + within if node.kind.value.startswith("ASOF") else within + on
-    return f"{_reference(node.left)} {node.kind.value} {_reference(node.right)}{conditions}"
+    left, right = (_reference(side, indent) for side in (node.left, node.right))
+    return f"{left}\n{indent}{node.kind.value} {right}{conditions}"
 
 
-def _window_call(node: WindowCall) -> str:
-    source = f"TABLE {_reference(node.source)}"
+def _window_call(node: WindowCall, indent: str) -> str:
+    source = f"TABLE {_reference(node.source, indent)}"
     if node.partition_by:
         source += f" PARTITION BY ({_list(node.partition_by)})"
     arguments = [source]
@@ -157,9 +168,9 @@ def _window_call(node: WindowCall) -> str:
     arguments += map(to_sql, node.arguments)
     if node.origin is not None:
         is_first = isinstance(node.origin, syntax.FirstEvent)
-        arguments.append("ORIGIN FIRST EVENT" if is_first else to_sql(node.origin))
+        arguments.append(f"ORIGIN => {'FIRST EVENT' if is_first else to_sql(node.origin)}")
     if node.zone is not None:
-        arguments.append(f"TIMEZONE {to_sql(node.zone)}")
+        arguments.append(f"TIMEZONE => {to_sql(node.zone)}")
     return f"{node.function}({', '.join(arguments)})"
 
 
