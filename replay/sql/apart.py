@@ -44,10 +44,13 @@ from replay.sql.constructs import (
     is_pattern_clause,
     is_window_call,
     is_window_join,
+    outside_patterns,
 )
 from replay.sql.ordered import Orderer, Ordering
+from replay.sql.parameters import parameters_of
 from replay.sql.rewriting import rewritten
 from replay.sql.scope import Named, Scope, find, goes_along, input_of
+from replay.sql.windows import split_windows, written_name
 
 STATEMENTS_CACHED = 256
 """Statements taken apart that are kept per process."""
@@ -210,14 +213,9 @@ class _Scanner:
             depth += (token.key in ("(", "[", "{")) - (token.key in (")", "]", "}"))
             if depth > MAX_NESTING:
                 raise self.not_supported(f"a statement nested over {MAX_NESTING} levels deep", i)
-        self.parameters = dict(self._parameters())
+        self.parameters = parameters_of(self.text, self.tokens, self.closing)
         others = [i for i in self.parameters if self.tokens[i].kind != PARAMETER]
         self.has_other_parameters = bool(others)
-        positional = [i for i in self.parameters if self.tokens[i].key == "?"]
-        if positional and len(positional) < len(self.parameters):
-            raise self.error(
-                "a query has parameters by name (:x) or by place (?), not both", positional[0]
-            )
 
     def _has_escapes(self, i: int) -> bool:
         """Tell whether a text is one of those that DuckDB would end elsewhere."""
@@ -234,46 +232,6 @@ class _Scanner:
         """Return the error ``<what> is not supported`` at a token."""
         message = f"{what} is not supported{f'; {remedy}' if remedy else ''}"
         return NotSupportedError(message, **place(self.text, self.tokens[i].at))
-
-    # --- parameters ---------------------------------------------------------------------------
-
-    def _parameters(self) -> Iterator[tuple[int, str]]:
-        """Yield place and name of each parameter; those of ``?`` are called by their number.
-
-        Not in PATTERN, whose quantifiers and anchors look alike; a colon in ``[]`` and ``{}`` cuts
-        lists and names fields there.
-        """
-        n_positional, skip_to, tokens = 0, 0, self.tokens
-        inside: list[bool] = []
-        for i, token in enumerate(tokens):
-            if i < skip_to:
-                continue
-            if token.key == "PATTERN" and tokens[i + 1].key == "(":
-                skip_to = self.closing.get(i + 1, i)
-            elif token.key in ("(", "[", "{"):
-                inside.append(token.key != "(")
-            elif token.key in (")", "]", "}"):
-                inside[-1:] = []
-            elif token.kind == PARAMETER and not any(inside[-1:]):
-                if not self._is_behind_lambda(i):
-                    yield i, token.text
-            elif token.key == "?":
-                yield i, f"_{n_positional}"
-                n_positional += 1
-            elif token.key == "$":
-                following = tokens[i + 1]
-                if following.kind != NAME or following.at != token.at + 1:
-                    raise self.error("expected the name of a parameter after '$', as in $low", i)
-                yield i, following.text
-
-    def _is_behind_lambda(self, i: int) -> bool:
-        """Tell whether the names of a LAMBDA end here."""
-        i -= 1
-        while self.tokens[i].key == "," or self.tokens[i].kind == NAME:
-            if self.tokens[i].key == "LAMBDA":
-                return True
-            i -= 1
-        return False
 
     # --- composing ----------------------------------------------------------------------------
 
@@ -456,6 +414,7 @@ class _Scanner:
         elif self.tokens[first].key == "TABLE":
             self._walk(self._source(first + 1, scope, outer), stop, scope, outer)
         elif not self._cut_query(first, stop, scope, outer):
+            self._cut_windows(first, stop, scope, outer)
             self._walk(first, stop, scope, outer, in_query=True)
 
     # --- cuts ---------------------------------------------------------------------------------
@@ -474,6 +433,14 @@ class _Scanner:
         """Return tokens as a query of ours, or why they are none."""
         if not before and has_construct(self.tokens, self.closing, first, stop):
             return NotSupportedError("")
+        composer = self._begun(first, stop, scope)
+        if before:
+            composer.add(before, self.tokens[first].at)
+        self._add(composer, first, stop)
+        return self._parsed(composer)
+
+    def _begun(self, first: int, stop: int, scope: Scope) -> Composer:
+        """Return a query of ours with the queries of WITH that some tokens name."""
         composer = Composer(is_ours=True)
         names = {t.text.lower() for t in self.tokens[first:stop] if t.kind in (NAME, QUOTED)}
         needed: list[Named] = []
@@ -484,9 +451,10 @@ class _Scanner:
                 inside = self.tokens[known.first : known.stop]
                 names |= {t.text.lower() for t in inside if t.kind in (NAME, QUOTED)}
         self._with_before(composer, tuple(needed))
-        if before:
-            composer.add(before, self.tokens[first].at)
-        self._add(composer, first, stop)
+        return composer
+
+    def _parsed(self, composer: Composer) -> Composed | QueryError:
+        """Return a query of ours, or why it is none."""
         composed = composer.compose()
         try:
             parse_query(composed.text)
@@ -494,6 +462,15 @@ class _Scanner:
             composed.retell(error, self.text)
             return error
         return composed
+
+    def _reads_outer(self, first: int, stop: int, outer: frozenset[str]) -> bool:
+        """Tell whether a query refers to a row around it, outside of its patterns."""
+        others = outer - set(self._source_names(first, stop))
+        return any(
+            self.tokens[i].text.lower() in others and self.tokens[i + 1].key == "."
+            for i in outside_patterns(self.tokens, self.closing, first, stop)
+            if self.tokens[i].kind in (NAME, QUOTED)
+        )
 
     def _clause(self, first: int, stop: int, scope: Scope, before: str) -> Composed:
         """Return a source with its pattern clause as a query of ours, which it must be."""
@@ -504,7 +481,7 @@ class _Scanner:
 
     def _cut_query(self, first: int, stop: int, scope: Scope, outer: frozenset[str]) -> bool:
         """Cut out a whole query if it is ours and holds one of our clauses; tell whether."""
-        if not self._holds_ours(first, stop):
+        if not self._holds_ours(first, stop) or self._reads_outer(first, stop, outer):
             return False
         found = self._ours(first, stop, scope)
         if isinstance(found, Composed):
@@ -517,6 +494,40 @@ class _Scanner:
         if found.line:  # nothing in it is for DuckDB, and our language cannot read it
             raise found
         return False
+
+    def _cut_windows(self, first: int, stop: int, scope: Scope, outer: frozenset[str]) -> None:
+        """Cut the groups of a SELECT over windows out, so that DuckDB runs the rest over them."""
+        split = split_windows(self.tokens, self.closing, first, stop)
+        if split is None:
+            return
+        begin, end = split.source
+        if has_construct(self.tokens, self.closing, begin, split.all_at or end):
+            return
+        composer = self._begun(begin, end, scope)
+        relation, at = self._relation(), self.tokens[begin].at
+        keys = ", ".join(map(quoted, split.keys))
+        composer.add(f"SELECT {keys}", at)
+        for n, (a, b) in enumerate(split.aggregates):
+            composer.add(",", self.tokens[a].at, apart=False)
+            self._add(composer, a, b)
+            composer.add(f"AS {relation}_{n}", self.tokens[a].at)
+        self._add(composer, begin, split.all_at or end)
+        if split.all_at is not None:
+            composer.add(keys, self.tokens[split.all_at].at)
+        query = self._parsed(composer)
+        if isinstance(query, QueryError):
+            raise query
+        self._cut(begin, end, query, scope, outer)
+        self.replaced[begin] = (end, f"FROM {relation}")
+        for i in split.qualified:
+            self.replaced[i] = (i + 3, quoted(self.tokens[i + 2].text))
+        if split.having is not None:
+            self.replaced[split.having] = (split.having + 1, "WHERE")
+        for n, (a, b) in enumerate(split.aggregates):
+            is_item = self.tokens[a - 1].key in ("SELECT", ",") and b <= begin
+            has_name = not is_item or self.tokens[b].key not in (",", "FROM")
+            name = "" if has_name else f" AS {written_name(self.tokens[a:b])}"
+            self.replaced[a] = (b, f"{relation}_{n}{name}")
 
     def _cut(
         self,
@@ -622,6 +633,9 @@ class _Scanner:
             if i in self.closing:
                 self._inside(i, scope, outer)
                 i = self.closing[i] + 1
+                continue
+            if i in self.replaced and begins_sources(self.tokens, i):
+                i = self.replaced[i][0]
                 continue
             if in_query and begins_sources(self.tokens, i):
                 in_from = expects = True

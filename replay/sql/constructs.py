@@ -105,6 +105,9 @@ _OF_WINDOWS = frozenset(_OF_WINDOWS_WORDS.split())
 _PERCENTILES = frozenset({"percentile_cont"})
 """Aggregates of our windows that elsewhere are DuckDB's."""
 
+AGGREGATES_OF_WINDOWS = _OUR_AGGREGATES | _OF_WINDOWS | _PERCENTILES | {"approx_percentile"}
+"""Aggregates that our windows have."""
+
 _FURTHER = (
     (CALLABLE | SPECIAL_FORMS)
     - frozenset(FUNCTIONS)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from itertools import pairwise
 from operator import index
 
+from replay.errors import PatternSyntaxError
 from replay.expressions.literals import checked_text, is_not_a_time, microseconds_of
-from replay.language.tokens import PARAMETER, PlaceArguments, place, tokenize
+from replay.language.tokens import NAME, PARAMETER, PlaceArguments, Token, place, tokenize
 
 
 def to_duckdb(value: object) -> object:
@@ -43,3 +44,59 @@ def place_of(name: str, text: str) -> PlaceArguments:
         if token.text == name and (token.kind == PARAMETER or before.key == "$"):
             return place(text, token.at)
     return place(text, 0)
+
+
+def parameters_of(text: str, tokens: Sequence[Token], closing: Mapping[int, int]) -> dict[int, str]:
+    """Return place and name of each parameter; those of ``?`` are called by their number.
+
+    Not in PATTERN, whose quantifiers and anchors look alike; a colon in ``[]`` and ``{}`` cuts
+    lists and names fields there. A PatternSyntaxError says that they are mixed, or one has no name.
+    """
+    found = dict(_parameters(text, tokens, closing))
+    positional = [i for i in found if tokens[i].key == "?"]
+    if positional and len(positional) < len(found):
+        raise PatternSyntaxError(
+            "a query has parameters by name (:x) or by place (?), not both",
+            **place(text, tokens[positional[0]].at),
+        )
+    return found
+
+
+def _parameters(
+    text: str, tokens: Sequence[Token], closing: Mapping[int, int]
+) -> Iterator[tuple[int, str]]:
+    n_positional, skip_to = 0, 0
+    inside: list[bool] = []
+    for i, token in enumerate(tokens):
+        if i < skip_to:
+            continue
+        if token.key == "PATTERN" and tokens[i + 1].key == "(":
+            skip_to = closing.get(i + 1, i)
+        elif token.key in ("(", "[", "{"):
+            inside.append(token.key != "(")
+        elif token.key in (")", "]", "}"):
+            inside[-1:] = []
+        elif token.kind == PARAMETER and not any(inside[-1:]):
+            if not _is_behind_lambda(tokens, i):
+                yield i, token.text
+        elif token.key == "?":
+            yield i, f"_{n_positional}"
+            n_positional += 1
+        elif token.key == "$":
+            following = tokens[i + 1]
+            if following.kind != NAME or following.at != token.at + 1:
+                raise PatternSyntaxError(
+                    "expected the name of a parameter after '$', as in $low",
+                    **place(text, token.at),
+                )
+            yield i, following.text
+
+
+def _is_behind_lambda(tokens: Sequence[Token], i: int) -> bool:
+    """Tell whether the names of a LAMBDA end here."""
+    i -= 1
+    while tokens[i].key == "," or tokens[i].kind == NAME:
+        if tokens[i].key == "LAMBDA":
+            return True
+        i -= 1
+    return False
