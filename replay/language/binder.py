@@ -9,7 +9,13 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from replay.expressions.types import TIME_TYPES, columns_of_schema, remedy_for, to_data_type
+from chronicle.words import number_of
+from replay.expressions.types import (
+    TIME_TYPES,
+    columns_of_schema,
+    remedy_for,
+    to_data_type,
+)
 from replay.language import syntax
 from replay.language.answers import (
     Answer,
@@ -32,8 +38,10 @@ from replay.language.bound import (
     BoundSelect,
     Columns,
     CumulateWindows,
+    DataType,
     JoinRelation,
     OneRow,
+    Outer,
     Relation,
     RowWindows,
     SessionWindows,
@@ -168,6 +176,40 @@ def _answer(query: SelectQuery | PatternQuery, catalog: Catalog, source: Source)
     return _pattern(query, catalog, source)
 
 
+def _answer_of(node: Subquery, catalog: Catalog, source: Source) -> Answer:
+    """Resolve names and check types of a subquery whose alias may name its columns."""
+    answer = _answer(node.query, catalog, source)
+    if not node.columns:
+        return answer
+    own = [name for name, _ in answer.columns]
+    if len(node.columns) > len(own):
+        raise source.error(
+            f"this subquery has {number_of(len(own), 'column')}, and {len(node.columns)} names are "
+            "given to them",
+            node.columns[len(own)],
+        )
+    given = [name.name for name in node.columns]
+    names = (*given, *own[len(given) :])
+    for place, name in enumerate(node.columns):
+        if names.index(name.name) != place or names.count(name.name) > 1:
+            raise source.error(f"two columns are called '{name.name}'", name)
+    columns = tuple((name, kind) for name, (_, kind) in zip(names, answer.columns, strict=True))
+    items = tuple(
+        (name, Attribute(old, kind or DataType.NULL))
+        for name, (old, kind) in zip(names, answer.columns, strict=True)
+    )
+    new = dict(zip(own, names, strict=True))
+    times = tuple(new[time] for time in answer.times)
+    bound = BoundSelect(
+        source=SubqueryRelation(answer.query, answer.columns, next(iter(answer.times), None)),
+        outer=Outer(items),
+        windows=None,
+        columns=columns,
+        time=next(iter(times), None),
+    )
+    return Answer(bound, columns, times, answer.is_untimed)
+
+
 def _create(query: CreateStream, catalog: Catalog, source: Source) -> BoundCreate:
     """Resolve names and check types of ``CREATE STREAM``; a column must be the stream's time."""
     answer = _answer(query.query, catalog, source)
@@ -209,7 +251,7 @@ def _pattern(query: PatternQuery, catalog: Catalog, source: Source) -> Answer:
             query, attributes, source, times=times_of_stream(time), answer=_scalars(catalog, source)
         )
     else:
-        inner = _answer(query.source.query, catalog, source)
+        inner = _answer_of(query.source, catalog, source)
         if needs_sort(query, inner.columns, None if inner.is_untimed else inner.times):
             return _sorted_pattern(query, inner, catalog, source)
         if not inner.times and not inner.is_untimed:
@@ -301,7 +343,7 @@ def _reference(node: Reference, catalog: Catalog, source: Source) -> _Read:
         case StreamName():
             return _stream(node, catalog, source)
         case Subquery():
-            return _subquery(node, _answer(node.query, catalog, source), source)
+            return _subquery(node, _answer_of(node, catalog, source), source)
         case Situations():
             return _situations(node, catalog, source)
         case WindowCall():

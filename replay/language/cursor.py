@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from replay.language.syntax import PatternQuery, ScalarQuery, SelectQuery
+    from replay.language.syntax import Expression, PatternQuery, SelectQuery
 from replay.errors import NotSupportedError, PatternSyntaxError
 from replay.language.syntax import Identifier
 from replay.language.tokens import (
@@ -106,7 +106,7 @@ class Cursor:
         self.token = self.tokens[0]
         self.nesting = 0
         self.queries = NamedQueries()
-        self.scalar_query: Callable[[Cursor], ScalarQuery] | None = None
+        self.scalar_query: Callable[[Cursor], Expression] | None = None
         """Parses a subquery that is a value, where there may be one."""
         self.index = 0
         self._last = len(self.tokens) - 1

@@ -31,6 +31,7 @@ from replay.language.bound import Aggregate, Call, DataType, Expression, Literal
 from replay.language.call_binder import bind_function, find_function
 from replay.language.coercion import agree, arithmetic, coerce, sides, text_error
 from replay.language.functions import AGGREGATES
+from replay.language.row_values import COMPARING, without_rows
 from replay.language.source import Source, shown
 
 T = DataType
@@ -67,6 +68,9 @@ class ExpressionBinder:
 
     def bind(self, node: syntax.Expression) -> Expression:
         """Return the bound expression."""
+        single = without_rows(node, self.source) if isinstance(node, COMPARING) else None
+        if single is not None:
+            return self.bind(single)
         return _BINDERS[type(node)](self, node)
 
     def condition(self, node: syntax.Expression, where: str) -> Expression:
@@ -152,6 +156,13 @@ class ExpressionBinder:
 
     def _parameter(self, node: syntax.Parameter) -> Expression:
         return self.source.parameter(node)
+
+    def _row_value(self, node: syntax.RowValue) -> Expression:
+        raise self.source.error(
+            "a row of several values stands on a side of a comparison or of IN, as in "
+            "(a, b) = (1, 2); for one value leave out the comma",
+            node,
+        )
 
     def _unary(self, node: syntax.Unary) -> Expression:
         if node.op == "NOT":
@@ -394,6 +405,7 @@ _BINDERS: dict[type[syntax.Node], Callable[[ExpressionBinder, Any], Expression]]
     syntax.Duration: ExpressionBinder._duration,
     syntax.Parameter: ExpressionBinder._parameter,
     syntax.Column: ExpressionBinder._reading,
+    syntax.RowValue: ExpressionBinder._row_value,
     syntax.Unary: ExpressionBinder._unary,
     syntax.Binary: ExpressionBinder._binary,
     syntax.Logical: ExpressionBinder._logical,

@@ -77,11 +77,9 @@ def _prefix(cursor: Cursor) -> Expression:
             return cursor.scalar_query(cursor)
         cursor.advance()
         _refuse_subquery(cursor)
-        inner = parse_expression(cursor)
-        if cursor.token.key == ",":
-            raise cursor.not_supported("a row of several values in parentheses", token.at)
+        parts = cursor.separated(parse_expression)
         _close(cursor, token)
-        return inner
+        return parts[0] if len(parts) == 1 else syntax.RowValue(parts, at=token.at)
     raise cursor.error(f"expected an expression, found {describe(token)}")
 
 
@@ -327,7 +325,10 @@ def _exists(cursor: Cursor, token: Token) -> Expression | None:
     if cursor.scalar_query is None:
         raise cursor.not_supported("a subquery")
     cursor.advance()
-    return replace(cursor.scalar_query(cursor), asked=Asked.EXISTS, at=token.at)
+    rows = cursor.scalar_query(cursor)
+    if not isinstance(rows, syntax.ScalarQuery):  # one without FROM, which has one row
+        return syntax.Truth(True, at=token.at)
+    return replace(rows, asked=Asked.EXISTS, at=token.at)
 
 
 def _begins_query(cursor: Cursor) -> bool:
@@ -427,7 +428,9 @@ def _between(cursor: Cursor, left: Expression, token: Token, negated: bool) -> E
 def _in_list(cursor: Cursor, left: Expression, token: Token, negated: bool) -> Expression:
     cursor.advance()
     if cursor.scalar_query is not None and _begins_query(cursor):
-        answer = replace(cursor.scalar_query(cursor), asked=Asked.VALUES)
+        answer = cursor.scalar_query(cursor)
+        if isinstance(answer, syntax.ScalarQuery):
+            answer = replace(answer, asked=Asked.VALUES)
         return syntax.InList(left, (answer,), negated, at=token.at)
     if cursor.token.kind == PARAMETER:
         name = cursor.advance()

@@ -35,6 +35,13 @@ def call(op: str, args: Sequence[Expression], data_type: DataType) -> Expression
     return _computed(Call(op, arguments, data_type))
 
 
+def folded(expression: Expression) -> Expression:
+    """Return an expression of which parts became constants in its simplest form."""
+    if not isinstance(expression, Call):
+        return expression
+    return call(expression.op, [folded(part) for part in expression.args], expression.type)
+
+
 def _computed(call: Call) -> Expression:
     """Return the value of a call if all its arguments are constants."""
     is_constant = all(isinstance(argument, Literal) for argument in call.args)

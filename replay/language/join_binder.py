@@ -23,6 +23,7 @@ from replay.language.expression_binder import ExpressionBinder
 from replay.language.outer_scope import OuterScope, RowRules
 from replay.language.printer import to_sql
 from replay.language.relation_columns import RelationColumn, RelationColumns, unique_names
+from replay.language.row_values import without_rows
 from replay.language.source import Source
 from replay.language.syntax import Join, Span
 from replay.language.window_binder import SPAN_MAX, count_of_rows, span_of_time
@@ -148,7 +149,7 @@ class _JoinBinder:
     def _terms(self) -> list[syntax.Expression]:
         """Return the conditions of ON, or of USING: equal columns, of ASOF the time last."""
         if not self._node.using:
-            return _terms(self._node.on)
+            return _terms(self._node.on, self._source)
         last = len(self._shared) - 1 if self._is_asof else None
         return [
             syntax.Binary(
@@ -327,12 +328,13 @@ class _JoinBinder:
         return JoinWindow(size, 1 if slide is None else slide, span.in_rows)
 
 
-def _terms(node: syntax.Expression | None) -> list[syntax.Expression]:
+def _terms(node: syntax.Expression | None, source: Source) -> list[syntax.Expression]:
     """Return the conditions that ON joins by AND."""
     if node is None:
         return []
+    node = without_rows(node, source) or node
     if isinstance(node, syntax.Logical) and node.op == "AND":
-        return [part for term in node.terms for part in _terms(term)]
+        return [part for term in node.terms for part in _terms(term, source)]
     return [node]
 
 

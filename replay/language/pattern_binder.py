@@ -477,7 +477,7 @@ class _ClauseBinder:
             measures=tuple(one.name.name for one in self.query.recognize.measures),
             earlier=earlier,
             measure=None if measure is None else measure.expression,
-            answer=self.answer if defined is None else None,
+            answer=self.answer,
         )
         scope = PatternScope(self.source, self.attributes, self.symbols, clause)
         return ExpressionBinder(self.source, scope)

@@ -67,7 +67,7 @@ class Clause:
     counted: bool = True
     """Whether a match has its number while it is being found."""
     read: str | None = None
-    """What the stream or subquery is called, for the errors."""
+    """What the stream or subquery is called."""
     measures: tuple[str, ...] = ()
     """Names of all measures."""
     earlier: Mapping[str, Expression] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Clause:
     measure: syntax.Expression | None = None
     """The measure itself."""
     answer: Answering | None = None
-    """Binds a subquery that is a value; None where there may be none."""
+    """Binds a subquery that is a value; None where the query has none."""
 
     @property
     def name(self) -> str:
@@ -142,8 +142,7 @@ class PatternScope:
 
     def _scalar_query(self, node: syntax.ScalarQuery) -> Expression:
         """Return the value of a subquery."""
-        if self._clause.answer is None:
-            raise self._source.not_supported(f"a subquery in {self._clause.name}", node)
+        assert self._clause.answer is not None
         query, columns = self._clause.answer(node.query)
         if node.asked is Asked.EXISTS:
             return ScalarQuery(query, DataType.BOOLEAN, node.asked)
@@ -260,7 +259,14 @@ class PatternScope:
     # Rows
 
     def _find(self, identifier: Identifier | None) -> SymbolSet:
+        """Return the symbols of a name; the name of what is read stands for all, as no name does.
+
+        A symbol of that name wins.
+        """
         if identifier is None:
+            return None
+        read = self._clause.read
+        if read is not None and not self._symbols.has(identifier) and resolve(identifier, [read]):
             return None
         symbols = self._symbols.find(identifier)
         if symbols[0] in self._symbols.negated and not self._is_row_under_test(symbols[0]):
@@ -321,15 +327,8 @@ class PatternScope:
 
     def _check_is_no_other_name(self, node: syntax.Column) -> None:
         if node.symbol is not None:
-            read = self._clause.read
-            is_symbol = self._symbols.has(node.symbol)
-            if read is not None and not is_symbol and resolve(node.symbol, [read]):
-                raise self._source.error(
-                    f"'{node.symbol.name}' is the stream; in {self._clause.name} write "
-                    f"{to_sql(node.name)} alone, or a symbol before it",
-                    node.symbol,
-                )
-        elif resolve(node.name, self._clause.measures) and not self._attributes.has(node.name):
+            return
+        if resolve(node.name, self._clause.measures) and not self._attributes.has(node.name):
             what = self._clause.name if self._frame is None else self._frame.kind
             if resolve(node.name, self._clause.earlier) and self._frame is None:
                 what = "an expression, as it is an array,"

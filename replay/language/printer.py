@@ -137,11 +137,11 @@ def _atom(node: Expression) -> str:
             return f"INTERVAL {in_quotes(amount)} {unit}"
         case syntax.Parameter(name) | syntax.ListParameter(name):
             return f":{name}"
-        case syntax.Column(name, None):
-            return _identifier(name)
         case syntax.Column(name, symbol):
-            assert symbol is not None
-            return f"{_identifier(symbol)}.{_identifier(name)}"
+            of_symbol = "" if symbol is None else f"{_identifier(symbol)}."
+            return f"{of_symbol}{_identifier(name)}"
+        case syntax.RowValue(parts):
+            return f"({_list(parts)})"
         case syntax.ClassifierCall(symbol):
             return f"CLASSIFIER({_identifier(symbol) if symbol is not None else ''})"
         case syntax.MatchNumberCall():

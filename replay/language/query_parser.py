@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 from chronicle.errors import did_you_mean
 from replay.language import syntax
-from replay.language.bound import JoinKind
 from replay.language.cursor import DEPTH_MAX, READS_MAX, RESERVED, Cursor, describe
 from replay.language.duration_parser import refuse_unknown_unit
 from replay.language.expression_parser import accept_distinct, accept_star, parse_expression
+from replay.language.functions import AGGREGATES
+from replay.language.join_parser import JOIN_WORDS, parse_joins, parse_names
 from replay.language.match_recognize_parser import parse_direction, parse_match_recognize
 from replay.language.source import resolve
 from replay.language.syntax import (
@@ -24,14 +25,12 @@ from replay.language.syntax import (
     Expression,
     FirstEvent,
     Identifier,
-    Join,
     OneRow,
     PatternQuery,
     Query,
     Reference,
     SelectQuery,
     Situations,
-    Span,
     StreamName,
     Subquery,
     WindowCall,
@@ -190,8 +189,7 @@ def _situation_query(cursor: Cursor) -> SelectQuery:
             "FROM source MATCH_SITUATIONS (…) and it behind"
         )
     reference = Situations(_situation_source(cursor, source), clauses, at=at)
-    every = syntax.SelectItem(syntax.Star(at=at), at=at)
-    return SelectQuery((every,), reference, at=at)
+    return SelectQuery(_every(at), reference, at=at)
 
 
 def _situation_source(
@@ -232,19 +230,28 @@ def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
     if computed:
         pattern_source = _with_columns(pattern_source, computed)
     alias = _parse_alias(cursor)
+    if alias is not None and cursor.token.key == "(":
+        matches = PatternQuery(_every(at), pattern_source, recognize, None, windows, at=at)
+        renamed = Subquery(matches, alias, _names(cursor), at=at)
+        clauses = _parse_clauses(cursor, "MATCH_RECOGNIZE (…)")
+        return SelectQuery(select, renamed, distinct=distinct, **clauses, at=at)
     clauses = _parse_clauses(cursor, "MATCH_RECOGNIZE (…)")
     return PatternQuery(
         select, pattern_source, recognize, alias, windows, distinct=distinct, **clauses, at=at
     )
 
 
+def _every(at: int) -> tuple[syntax.SelectItem, ...]:
+    """Return the columns of ``SELECT *``."""
+    return (syntax.SelectItem(syntax.Star(at=at), at=at),)
+
+
 def _with_columns(
     source: StreamName | Subquery, computed: tuple[syntax.SelectItem, ...]
 ) -> Subquery:
     """Return a source with further columns, called as it is."""
-    every = syntax.SelectItem(syntax.Star(at=source.at), at=source.at)
     alias = source.name if source.alias is None and isinstance(source, StreamName) else source.alias
-    below = SelectQuery((every, *computed), source, at=source.at)
+    below = SelectQuery((*_every(source.at), *computed), source, at=source.at)
     return Subquery(below, alias, at=source.at)
 
 
@@ -416,36 +423,19 @@ _RANKS = {
 _NOT_YET = ("WINDOW", "QUALIFY", "UNION", "INTERSECT", "EXCEPT")
 """Clauses of SQL after FROM that are not in the language yet."""
 
-_JOINS: dict[tuple[str, ...], JoinKind] = {
-    ("JOIN",): JoinKind.INNER,
-    ("INNER", "JOIN"): JoinKind.INNER,
-    ("LEFT", "JOIN"): JoinKind.LEFT,
-    ("LEFT", "OUTER", "JOIN"): JoinKind.LEFT,
-    ("ASOF", "JOIN"): JoinKind.ASOF,
-    ("ASOF", "INNER", "JOIN"): JoinKind.ASOF,
-    ("ASOF", "LEFT", "JOIN"): JoinKind.ASOF_LEFT,
-    ("ASOF", "LEFT", "OUTER", "JOIN"): JoinKind.ASOF_LEFT,
-}
-_OTHER_JOINS = ("RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "POSITIONAL")
 _NO_ALIAS = frozenset(
-    {*_CLAUSES, *_NOT_YET, *(words[0] for words in _JOINS), *_OTHER_JOINS}
+    {*_CLAUSES, *_NOT_YET, *JOIN_WORDS}
     | {"ON", "USING", "WITHIN", "MATCH_RECOGNIZE", "MATCH_SITUATIONS", "PARTITION"}
     | {"DEFINE", "VALID", "EMIT", "RETURN"}
 )
 """Words after a source that are no alias of it."""
 
-Source = TypeVar("Source", bound=StreamName | Subquery | WindowCall)
+Source = TypeVar("Source", bound=StreamName | Subquery | Situations)
 
 
 def _references(cursor: Cursor) -> Reference:
     """Parse what a query reads, joins included."""
-    left: Reference = _table(cursor)
-    while True:
-        words = next((words for words in _JOINS if cursor.at(*words)), None)
-        if words is None:
-            _refuse_other_joins(cursor)
-            return left
-        left = _join(cursor, left, words)
+    return parse_joins(cursor, _table(cursor), _table)
 
 
 def _parse_alias(cursor: Cursor) -> Identifier | None:
@@ -468,23 +458,40 @@ def _table(cursor: Cursor) -> StreamName | Subquery | WindowCall | Situations:
     from replay.language.situation_parser import parse_match_situations
 
     clauses = parse_match_situations(cursor)
-    return Situations(over, clauses, _parse_alias(cursor), at=at)
+    return _aliased(cursor, Situations(over, clauses, at=at))
 
 
 def _one_source(cursor: Cursor) -> StreamName | Subquery | WindowCall:
     token = cursor.token
     if token.key == "TABLE" and cursor.peek().key == "(":
-        return _aliased(cursor, _window_table(cursor))
+        return _aliased_windows(cursor, _window_table(cursor))
     if token.key in WINDOW_ARGUMENTS and cursor.peek().key == "(":
-        return _aliased(cursor, _window_call(cursor))
+        return _aliased_windows(cursor, _window_call(cursor))
     if token.key == "(":
         return _aliased(cursor, _subquery(cursor))
     return _aliased(cursor, _stream(cursor))
 
 
-def _aliased(cursor: Cursor, source: Source) -> Source:
+def _aliased(cursor: Cursor, source: Source) -> Source | Subquery:
+    """Parse ``[AS] alias [(column, …)]``, if it is there; with columns it is a subquery."""
     alias = _parse_alias(cursor)
-    return source if alias is None else replace(source, alias=alias)
+    if alias is None:
+        return source
+    if cursor.token.key != "(":
+        return replace(source, alias=alias)
+    names = _names(cursor)
+    if isinstance(source, Subquery):
+        return replace(source, alias=alias, columns=names)
+    return Subquery(SelectQuery(_every(source.at), source, at=source.at), alias, names, at=alias.at)
+
+
+def _aliased_windows(cursor: Cursor, windows: WindowCall) -> WindowCall:
+    alias = _parse_alias(cursor)
+    if cursor.token.key == "(" and alias is not None:
+        raise cursor.not_supported(
+            f"a list of columns for {windows.function}(…)", remedy="name them in SELECT"
+        )
+    return windows if alias is None else replace(windows, alias=alias)
 
 
 def _stream(cursor: Cursor) -> StreamName | Subquery:
@@ -529,12 +536,51 @@ def _subquery(cursor: Cursor) -> Subquery:
     return Subquery(query, at=opening.at)
 
 
-def _scalar_query(cursor: Cursor) -> syntax.ScalarQuery:
-    """Parse a subquery that is a value; there is none inside of it but in its own patterns."""
+def _scalar_query(cursor: Cursor) -> syntax.ScalarQuery | Expression:
+    """Parse a subquery that is a value; there is none inside of it but in its own patterns.
+
+    Without FROM it has one row: ``(SELECT x)`` is x.
+    """
     outside, cursor.scalar_query = cursor.scalar_query, None
+    if not _has_sources(cursor):
+        value = _value_of_select(cursor)
+        cursor.scalar_query = outside
+        return value
     subquery = _subquery(cursor)
     cursor.scalar_query = outside
     return syntax.ScalarQuery(subquery.query, at=subquery.at)
+
+
+def _has_sources(cursor: Cursor) -> bool:
+    """Tell whether the query in parentheses that begins here has a FROM of its own."""
+    depth, before = 0, cursor.token
+    for token in cursor.tokens[cursor.index :]:
+        depth += (token.key == "(") - (token.key == ")")
+        if token.key in ("WITH", "FROM") and depth == 1 and before.key != "DISTINCT":
+            return True
+        if depth == 0:
+            break
+        before = token
+    return False
+
+
+def _value_of_select(cursor: Cursor) -> Expression:
+    """Parse ``(SELECT x)``."""
+    opening = cursor.expect("(")
+    cursor.expect("SELECT")
+    value = parse_expression(cursor)
+    for node in syntax.nodes_of(value):
+        if isinstance(node, syntax.Function) and node.name.name.upper() in AGGREGATES:
+            raise cursor.error("an aggregate needs rows: write SELECT … FROM stream", node.at)
+    if cursor.accept("AS"):
+        cursor.identifier("a name after AS")
+    _close(cursor, opening, "the value of this SELECT")
+    return value
+
+
+def _names(cursor: Cursor) -> tuple[Identifier, ...]:
+    """Parse ``(a, b)``, names for columns."""
+    return parse_names(cursor, "a name for a column")
 
 
 def _close(cursor: Cursor, opening: Token, what: str) -> None:
@@ -699,87 +745,3 @@ def _descriptor(cursor: Cursor, arguments: _Arguments) -> None:
         raise cursor.error("DESCRIPTOR is given twice", at)
     arguments.time = cursor.identifier("the time column")
     _close(cursor, opening, "the time column, the only one of DESCRIPTOR")
-
-
-# ---------------------------------------------------------------------------------------------
-# Joins
-
-
-def _join(cursor: Cursor, left: Reference, words: tuple[str, ...]) -> Join:
-    kind = _JOINS[words]
-    at = cursor.token.at
-    cursor.accept(*words)
-    right = _table(cursor)
-    for side in (left, right):
-        if isinstance(side, WindowCall):
-            raise cursor.not_supported(
-                f"{side.function} as a side of a join",
-                side.at,
-                "join a subquery that aggregates its windows",
-            )
-    assert not isinstance(right, WindowCall)
-    within: tuple[Span, ...] = ()
-    on: Expression | None = None
-    using: tuple[Identifier, ...] = ()
-    while cursor.token.key in ("WITHIN", "ON", "USING"):
-        word = cursor.advance()
-        if word.key == "WITHIN" and not within:
-            within = parse_spans(cursor)
-        elif word.key == "ON" and on is None and not using:
-            on = parse_expression(cursor)
-        elif word.key == "USING" and on is None and not using:
-            using = _names(cursor, "a column of both sides")
-        elif word.key == "WITHIN" or (word.key == "ON") == (on is not None):
-            raise cursor.error(f"{word.key} is given twice", word.at)
-        else:
-            raise cursor.error("a join has ON or USING, not both", word.at)
-    return Join(kind, left, right, within, on, using, at=at)
-
-
-def _names(cursor: Cursor, what: str) -> tuple[Identifier, ...]:
-    """Parse ``(a, b)``."""
-    opening = cursor.expect("(", f"and {what}")
-    names = cursor.separated(lambda inside: inside.identifier(what))
-    _close(cursor, opening, "the names")
-    return names
-
-
-def parse_spans(cursor: Cursor) -> tuple[Span, ...]:
-    """Parse the span of both sides, or ``(left, right)``."""
-    if cursor.token.key != "(":
-        return (_span(cursor),)
-    opening = cursor.advance()
-    spans = cursor.separated(_span)
-    if len(spans) > 2:
-        raise cursor.error("WITHIN takes a span for both sides, or one for each", opening.at)
-    _close(cursor, opening, "the spans of WITHIN")
-    return spans
-
-
-def _span(cursor: Cursor) -> Span:
-    at = cursor.token.at
-    size = parse_expression(cursor)
-    refuse_unknown_unit(cursor, if_near=True)
-    in_rows = _rows(cursor)
-    slide = None
-    if cursor.accept("SLIDE"):
-        slide_at = cursor.token.at
-        slide = parse_expression(cursor)
-        if _rows(cursor) and not in_rows:
-            raise cursor.error("a span of time slides by a time, not by rows", slide_at)
-    return Span(size, slide, in_rows, at=at)
-
-
-def _rows(cursor: Cursor) -> bool:
-    return cursor.accept("ROWS") or cursor.accept("ROW")
-
-
-def _refuse_other_joins(cursor: Cursor) -> None:
-    key = cursor.token.key
-    if key == ",":
-        raise cursor.not_supported(
-            "a list of streams in FROM", remedy="write a JOIN b WITHIN … ON …"
-        )
-    if key in _OTHER_JOINS:
-        remedy = "there are JOIN, LEFT JOIN, ASOF JOIN and ASOF LEFT JOIN"
-        raise cursor.not_supported(f"{key} JOIN", remedy=remedy)

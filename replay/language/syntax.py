@@ -107,6 +107,13 @@ class Column(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class RowValue(Node):
+    """``(a, b)``: two values or more, which are compared as one."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Unary(Node):
     """``NOT``, ``-`` or ``+`` before an operand."""
 
@@ -276,6 +283,7 @@ Expression = (
     | Parameter
     | ListParameter
     | Column
+    | RowValue
     | Unary
     | Binary
     | Logical
@@ -518,10 +526,12 @@ class StreamName(Node):
 
 @dataclass(frozen=True, slots=True)
 class Subquery(Node):
-    """``(query) [AS alias]``."""
+    """``(query) [AS alias [(column, …)]]``."""
 
     query: SelectQuery | PatternQuery
     alias: Identifier | None = None
+    columns: tuple[Identifier, ...] = ()
+    """Names for its first columns, in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -706,8 +716,12 @@ def is_values(node: Expression) -> bool:
 
 
 def scalar_queries(query: PatternQuery) -> list[ScalarQuery]:
-    """Return the queries whose values the measures of a row pattern read, but for nested ones."""
-    expressions = tuple(measure.expression for measure in query.recognize.measures)
+    """Return the queries whose values MEASURES and DEFINE read, but for nested ones."""
+    clause = query.recognize
+    expressions = (
+        *(measure.expression for measure in clause.measures),
+        *(define.condition for define in clause.defines),
+    )
     return [node for node in nodes_of(expressions) if isinstance(node, ScalarQuery)]
 
 

@@ -46,7 +46,7 @@ from replay.planning.plan import Plan, PlanKind
 from replay.planning.requirements import Aggregation, AlikeBlocks, Details, Requirements
 from replay.planning.statistics import IntArray
 from replay.query_plan import AnyPlan, FlowPlan, OwnPlan
-from replay.running.scalars import given_by, nothing_of, with_values
+from replay.running.scalars import Given, decide_matches, given_by, nothing_of, with_values
 from replay.running.statement import Statement
 from replay.running.steps import Chain
 
@@ -386,36 +386,54 @@ class OperatorFlow:
 
 @dataclass(slots=True, eq=False)
 class ScalarFlow:
-    """A row pattern whose measures read the values of other queries."""
+    """A row pattern whose measures or conditions read the values of other queries.
+
+    The queries are asked once: for the rows, or where the plan depends on a value, for the plan.
+    """
 
     query: BoundPatternQuery
     flows: Mapping[ScalarQuery, Flow]
     """Of each of these queries."""
     opened: Callable[[BoundPatternQuery], Flow]
     """Gives the flow of the pattern once they are known."""
-    _pattern: Flow = field(init=False)
-
-    def __post_init__(self) -> None:
-        # Its plan depends on no value of a measure.
-        nothing = {scalar: nothing_of(scalar) for scalar in self.flows}
-        self._pattern = self.opened(with_values(self.query, nothing))
+    _planned: Flow | None = field(default=None, init=False)
+    """The pattern's flow as far as its plan goes."""
+    _values: Mapping[ScalarQuery, Given] | None = field(default=None, init=False)
 
     @property
     def plan(self) -> AnyPlan | None:
         """The plans of the pattern and of the queries."""
-        plans = [flow.plan for flow in (self._pattern, *self.flows.values())]
+        plans = [flow.plan for flow in (self._pattern(), *self.flows.values())]
         known = tuple(plan for plan in plans if plan is not None)
         return FlowPlan("MATCH_RECOGNIZE with values of subqueries", known) if known else None
 
     def tables(self) -> Iterator[pa.Table]:
         """Ask the queries, and yield the rows of the pattern's answer."""
-        values = {scalar: given_by(flow.tables(), scalar) for scalar, flow in self.flows.items()}
-        self._pattern = self.opened(with_values(self.query, values))
-        yield from self._pattern.tables()
+        self._planned = self.opened(with_values(self.query, self._asked()))
+        yield from self._planned.tables()
 
     def work(self) -> ExecutionStats:
         """Return what was done so far."""
-        return sum((flow.work() for flow in self.flows.values()), self._pattern.work())
+        done = ExecutionStats() if self._planned is None else self._planned.work()
+        return sum((flow.work() for flow in self.flows.values()), done)
+
+    def _pattern(self) -> Flow:
+        """Return the pattern's flow, of which the plan is wanted."""
+        if self._planned is None:
+            if decide_matches(self.query):
+                values = self._asked()
+            else:
+                values = {scalar: nothing_of(scalar) for scalar in self.flows}
+            self._planned = self.opened(with_values(self.query, values))
+        return self._planned
+
+    def _asked(self) -> Mapping[ScalarQuery, Given]:
+        """Return what the queries give."""
+        if self._values is None:
+            self._values = {
+                scalar: given_by(flow.tables(), scalar) for scalar, flow in self.flows.items()
+            }
+        return self._values
 
 
 @dataclass(slots=True, eq=False)

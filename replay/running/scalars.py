@@ -1,4 +1,4 @@
-"""Subqueries that measures read: asked before the row pattern, whose values take their places."""
+"""Subqueries that MEASURES and DEFINE read: asked first, and their values take their places."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from replay.errors import QueryError
 from replay.expressions.columns import to_arrays
+from replay.language import fold
 from replay.language.bound import (
     Asked,
     BoundPatternQuery,
@@ -27,8 +28,18 @@ Given = tuple[Literal, ...]
 
 
 def scalar_queries(query: BoundPatternQuery) -> list[ScalarQuery]:
-    """Return the subqueries that measures read, each once."""
-    parts = (part for measure in query.measures for part in walk(measure.expression))
+    """Return the subqueries that MEASURES and DEFINE read, each once."""
+    measures = [measure.expression for measure in query.measures]
+    return _found_in([*measures, *filter(None, query.defines)])
+
+
+def decide_matches(query: BoundPatternQuery) -> bool:
+    """Tell whether values of subqueries decide what matches, and so how it is planned."""
+    return bool(_found_in(list(filter(None, query.defines))))
+
+
+def _found_in(expressions: list[Expression]) -> list[ScalarQuery]:
+    parts = (part for expression in expressions for part in walk(expression))
     return list(dict.fromkeys(part for part in parts if isinstance(part, ScalarQuery)))
 
 
@@ -51,8 +62,16 @@ def with_values(query: BoundPatternQuery, given: Mapping[ScalarQuery, Given]) ->
         each = (_put(options[-1], asked[0], one) for one in given[asked[0]])
         return replace(inside, args=(rewritten(value, change), *each))
 
+    def condition(define: Expression | None) -> Expression | None:
+        if define is None or not _found_in([define]):
+            return define
+        known = fold.folded(rewritten(define, change))
+        return None if known == fold.TRUE else known
+
     measures = (replace(m, expression=rewritten(m.expression, change)) for m in query.measures)
-    return replace(query, measures=tuple(measures))
+    return replace(
+        query, measures=tuple(measures), defines=tuple(condition(d) for d in query.defines)
+    )
 
 
 def _put(expression: Expression, query: ScalarQuery, value: Literal) -> Expression:

@@ -230,8 +230,8 @@ def _without_window_order(query: BoundPatternQuery) -> Outer | None:
 def _check_no_scalars(query: BoundPatternQuery) -> None:
     if scalar_queries(query):
         raise NotSupportedError(
-            "a subquery in MEASURES needs its whole answer, which an online query never has; ask "
-            "for it before, and give its value as a parameter"
+            "a subquery in MEASURES or DEFINE needs its whole answer, which an online query never "
+            "has; ask for it before, and give its value as a parameter"
         )
 
 
