@@ -75,7 +75,7 @@ def test_every_token_is_where_it_says(query):
         return
     for token in tokens[:-1]:
         where = place(query, token.at)
-        line = query.splitlines()[where["line"] - 1]
+        line = query.split("\n")[where["line"] - 1]
         assert line[where["column"] - 1] == query[token.at]
 
 
