@@ -12,12 +12,10 @@ import pyarrow.parquet as pq
 
 from chronicle.disk_errors import reason_of, unread_remedy
 from chronicle.foreign_text import actions_of, parse_json
-from chronicle.log.delta_log.files import list_log, torn_files, torn_remedy
+from chronicle.log.delta_log.files import HINT, list_log, odd_folders, torn_files, torn_remedy
 from chronicle.log.delta_log.reading import to_marks, why_foreign
 
 _LOG = "_delta_log"
-_HINT = "_last_checkpoint"
-"""File of a log that says where to begin reading. A log is whole without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +67,9 @@ def audit_log(table: Path) -> LogAudit:
             known.update(_checkpoint_names(path))
         except (OSError, ValueError, KeyError, pa.ArrowException) as error:
             faults.append(_unreadable(path, error))
+    what = "it is a folder, in the place of a file of the log"
+    remedy = "run 'chronicle repair', which puts it aside"
+    faults += [LogFault(path, what, remedy) for path in odd_folders(table)]
     stale = stale_hint(table)
     if stale is not None:
         what = "it names a checkpoint that is gone, and readers give up"
@@ -89,7 +90,9 @@ def stale_hint(table: Path) -> Path | None:
     Readers then give up, though the commits may all be there; without the file they look for
     themselves.
     """
-    path = table / _LOG / _HINT
+    path = table / _LOG / HINT
+    if path.is_dir():
+        return None  # an odd folder
     try:
         named = parse_json(path.read_text(encoding="utf-8"))["version"]
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -17,7 +17,7 @@ from chronicle.derived import DERIVED_SCHEMA, DerivedWriter
 from chronicle.errors import StorageError
 from chronicle.log import delta_log
 from chronicle.log.audit import audit_log, stale_hint
-from chronicle.log.delta_log import put_aside, torn_files
+from chronicle.log.delta_log import odd_folders, put_aside, torn_files
 from chronicle.log.stream_metadata import add_metadata
 from chronicle.maintenance.check import (
     COMMITTED,
@@ -60,7 +60,8 @@ class RepairReport:
     """Faults of the events themselves: nothing but a copy can put them right."""
 
     put_aside: tuple[str, ...] = ()
-    """Where files of logs lie now that a power failure had cut, relative to the store."""
+    """Where files of logs lie now that a power failure had cut, and folders that lay in the place
+    of a file, relative to the store."""
 
 
 def repair_store(
@@ -151,6 +152,7 @@ def _repair_stream(
         by_table.setdefault(table, []).append(name)
     for table, names in by_table.items():
         _take_out(path / table, names)
+        aside += _put_aside_folders(path, table, names)
     broken = _broken_events(path, left)
     # Runs are named like their data file: one written anew may take the place of a leftover.
     removed = _remove_leftovers(path, findings, leftover_age)
@@ -167,6 +169,8 @@ def _repair_stream(
 def put_aside_torn(path: Path) -> tuple[str, ...]:
     """Move out of the logs of a stream what a power failure cut and nothing stands on.
 
+    Folders that are named as files of a log go with it.
+
     The newest commit of the events stays where derived tables know data files that no commit
     names: then it was whole once, and only a copy can bring it back.
 
@@ -174,11 +178,20 @@ def put_aside_torn(path: Path) -> tuple[str, ...]:
     """
     events = path / EVENTS_TABLE
     tables = sorted(log.parent for log in path.rglob("_delta_log") if log.parent != events)
-    moved = [put_aside(path, file) for table in tables for file in torn_files(table)]
+    moved = [put_aside(path, odd) for table in (*tables, events) for odd in odd_folders(table)]
+    moved += [put_aside(path, file) for table in tables for file in torn_files(table)]
     of_events = torn_files(events)
     if any(file.suffix == ".json" for file in of_events) and _is_derived_from(path, tables):
         of_events = [file for file in of_events if file.suffix != ".json"]
     moved += [put_aside(path, file) for file in of_events]
+    return tuple(place.relative_to(path.parent).as_posix() for place in moved)
+
+
+def _put_aside_folders(path: Path, table: str, names: Collection[str]) -> tuple[str, ...]:
+    """Move away folders that lie where a derived file is to be written anew."""
+    places = (path / table / name for name in names)
+    folders = [place for place in places if place.is_dir() and not place.is_symlink()]
+    moved = (put_aside(path, folder) for folder in folders)
     return tuple(place.relative_to(path.parent).as_posix() for place in moved)
 
 

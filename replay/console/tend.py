@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -278,7 +279,7 @@ def repair(
                 raise StreamNotFoundError(name, candidates=opened.stream_names())
             check_unclaimed(opened.path / name)
             for place in put_aside_torn(opened.path / name):
-                say(f"a power failure had cut a file of a log: it is kept as '{place}'")
+                say(_kept(opened.path, place))
             for hint in remove_stale_hints(opened.path / name):
                 say(f"{hint} named a checkpoint that is gone and was removed")
             one = opened.stream(name)
@@ -291,6 +292,8 @@ def repair(
             n_left += 1
             continue
         n_left += len(report.left)
+        for place in report.put_aside:
+            say(_kept(opened.path, place))
         say(
             f"stream '{name}': {number_of(len(report.replaced), 'damaged file')} taken out, "
             f"{report.n_written:,} written, {number_of(len(report.removed), 'leftover')} removed"
@@ -300,3 +303,10 @@ def repair(
             say(f"{finding.severity:<9}{finding.file}: {finding.what}{remedy}")
     if n_left:
         raise typer.Exit(1)
+
+
+def _kept(store: Path, place: str) -> str:
+    """Return what is said of something that a repair put aside."""
+    if (store / place).is_dir():
+        return f"a folder lay in the place of a file: it is kept as '{place}'"
+    return f"a power failure had cut a file of a log: it is kept as '{place}'"

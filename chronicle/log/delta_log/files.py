@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,9 @@ APPLICATION_ID = "chronicle"
 version, the second fails even if its writer retries."""
 
 LOG_FOLDER = "_delta_log"
+
+HINT = "_last_checkpoint"
+"""File of a log that says where to begin reading. A log is whole without it."""
 
 Stamp = tuple[int, int, int]
 """Inode, size and time of change of a commit file."""
@@ -67,7 +71,7 @@ def commit_stamp(path: Path | str, version: int) -> Stamp | None:
     """Return what tells the commit file of a version from any other; None if it is gone.
 
     Why: a table that was dropped and made again can have the same number of versions. One
-    ``stat``.
+    ``stat``. A folder of that name is no commit, and readers of the log pass it over.
     """
     # Asked of every table by every query: a Path object would cost more than the call.
     commit = f"{path}/{LOG_FOLDER}/{version:020d}.json"
@@ -77,6 +81,8 @@ def commit_stamp(path: Path | str, version: int) -> Stamp | None:
         missed = unread(commit, error)
         if missed is not None:
             raise missed from error
+        return None
+    if stat.S_ISDIR(found.st_mode):
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -101,12 +107,31 @@ def list_log(table: Path) -> LogFiles:
     """Return the commits and checkpoints of a table; raises OSError if they cannot be listed."""
     found = LogFiles({}, {})
     log = table / LOG_FOLDER
-    for name in sorted(os.listdir(log)) if log.is_dir() else ():  # noqa: PTH208
+    if not log.is_dir():
+        return found
+    with os.scandir(log) as entries:
+        names = sorted(entry.name for entry in entries if not entry.is_dir())
+    for name in names:
         if commit := _COMMIT.fullmatch(name):
             found.commits[int(commit[1])] = log / name
         elif checkpoint := _CHECKPOINT.fullmatch(name):
             found.checkpoints.setdefault(int(checkpoint[1]), []).append(log / name)
     return found
+
+
+def odd_folders(table: Path) -> list[Path]:
+    """Return folders in a table's log that are named as its files are.
+
+    Readers pass them over, but a commit cannot be made, and a checkpoint not be written, where one
+    lies.
+    """
+    log = table / LOG_FOLDER
+    if not log.is_dir():
+        return []
+    with os.scandir(log) as entries:
+        folders = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    names = (_COMMIT, _CHECKPOINT, re.compile(re.escape(HINT)))
+    return [log / name for name in folders if any(one.fullmatch(name) for one in names)]
 
 
 # ---------------------------------------------------------------------------------------------

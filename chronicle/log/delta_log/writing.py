@@ -282,6 +282,12 @@ def _commit_error(
             f"another process committed to '{path}' after version {read_version}; nothing of "
             "this commit is visible, run it again"
         )
+    place = commit_path(path, version + 1)
+    if place.is_dir():
+        return StorageError(
+            f"commit '{place}' cannot be written, since a folder of that name lies there; move it "
+            "away, or run 'chronicle repair', which puts it aside"
+        )
     return StorageError(
         f"commit to Delta table '{path}' failed ({first_line(error)}); {unwritten_remedy(error)}"
     )

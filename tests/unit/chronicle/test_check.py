@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from chronicle.errors import StorageError
 from chronicle.log import audit, delta_log
 from chronicle.maintenance import check, check_events
 from chronicle.maintenance.check import check_store, check_stream
@@ -478,3 +479,35 @@ def test_a_log_that_names_a_checkpoint_which_is_gone_is_read_again(stream: Strea
     assert any(name.endswith(hint.name) for name in repair_stream(stream.path).removed)
     assert Stream(stream.name, stream.path).snapshot().n_events == n_events
     assert [f for f in check_stream(stream.path) if f.severity is Severity.FAULT] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "events/_delta_log/_last_checkpoint",
+        "tree/_delta_log/_last_checkpoint",
+        "events/_delta_log/{:020}.json",
+        "tree/_delta_log/{:020}.json",
+        "events/_delta_log/{:020}.checkpoint.parquet",
+        "tree/_delta_log/{:020}.checkpoint.parquet",
+        "tree/{}",
+    ],
+)
+def test_a_folder_in_the_place_of_a_file_is_named_and_put_aside(stream: Stream, name: str):
+    n_events, data_file = stream.snapshot().n_events, stream.snapshot().files[0].name
+    next_version = delta_log.load_table(stream.path / name.partition("/")[0]).version + 1
+    odd = stream.path / name.format(data_file if name == "tree/{}" else next_version)
+    odd.unlink(missing_ok=True)
+    odd.mkdir()
+    (odd / "note").write_text("somebody's")
+    faults = [f for f in check_stream(stream.path) if f.severity is Severity.FAULT]
+    assert [f.file for f in faults] == [odd.relative_to(stream.path.parent).as_posix()]
+    if name == "events/_delta_log/{:020}.json":
+        with pytest.raises(StorageError, match="a folder of that name lies there"):
+            stream.append(ticks(1000, 1001))
+    [place] = repair_stream(stream.path).put_aside
+    assert (stream.path.parent / place / "note").read_text() == "somebody's"
+    assert [f for f in check_stream(stream.path) if f.severity is Severity.FAULT] == []
+    again = Stream(stream.name, stream.path)
+    again.append(ticks(1000, 1001))
+    assert again.snapshot().n_events == n_events + 1
