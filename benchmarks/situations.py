@@ -263,7 +263,7 @@ def match_alone(changes: np.ndarray, query: SituationRelation, ordering: Any) ->
     borders = np.flatnonzero(np.diff(times // 1_000)) + 1
     for stretch, seen in zip(np.split(changes, borders), np.split(times, borders), strict=True):
         matcher.note(stretch, 0, 1)
-        n += len(matcher.until(int(seen[-1]) - 1).detections)
+        n += sum(len(found.detections) for found in matcher.until(int(seen[-1]) - 1))
     return n
 
 

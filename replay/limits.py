@@ -13,11 +13,12 @@ import os
 import re
 import resource
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
+from threading import Event
 from time import perf_counter
 from typing import Final
 
@@ -34,8 +35,15 @@ _CODE_BYTES = 200_000_000
 _LOOK_S = 0.01
 """Least seconds between looks at the memory of the process, which take 15 us each."""
 
+_LOOK_BYTES: Final = 10_000_000
+"""Before so many bytes are taken at once the process is looked at, however short ago it was."""
+
 TOLD_MAX: Final = 100_000_000
 """Windows an answer that is kept whole has at most, those of each key counted: some GB of them."""
+
+ASKED_MAX: Final = 1 << 31
+"""Bytes that are set aside at most for a number in the text of a query; texts of one array in
+Arrow have no more."""
 
 Timeout = float | dt.timedelta | str
 """How long a query may take: seconds, a ``timedelta``, or a text such as ``30s``."""
@@ -158,8 +166,13 @@ class LimitWatch:
         self._tokens.append(_watch.set(self))
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         _watch.reset(self._tokens.pop())
+        if isinstance(error, MemoryError):
+            raise LimitExceededError(
+                "memory",
+                "the query needs more memory than this process can have",
+            ) from error
 
     def over(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Yield tables that are watched while they are made, not while others look at them."""
@@ -171,8 +184,8 @@ class LimitWatch:
                 return
             yield table
 
-    def check(self, n_rows: int = 0) -> None:
-        """Raise if the query, whose answer has this many rows so far, is beyond a limit."""
+    def check(self, n_rows: int = 0, n_bytes: int = 0) -> None:
+        """Raise if the query is beyond a limit, see `check_limits`."""
         limits = self.limits
         if limits.max_rows is not None and n_rows > limits.max_rows:
             raise LimitExceededError(
@@ -188,9 +201,10 @@ class LimitWatch:
             return
         grown = _arrow_bytes() - self._arrow
         now = perf_counter()
-        if now >= self._next_look:
+        if now >= self._next_look or n_bytes > _LOOK_BYTES:
             self._next_look = now + _LOOK_S
             grown = max(grown, resident_bytes() - self._resident)
+        grown += n_bytes
         if grown > limits.memory:
             allowed = f"{limits.memory / 1e6:,.0f} MB"
             if limits.memory < 1e6:
@@ -210,15 +224,64 @@ _watch: ContextVar[LimitWatch | None] = ContextVar("chronicle_limit_watch", defa
 """The watch of the query that runs. A variable of the context, since each piece of work checks it:
 it would be an argument of everything that reads, looks up, joins or matches."""
 
+_is_over: ContextVar[tuple[Event, ...]] = ContextVar("chronicle_is_over", default=())
+"""What tells this thread that its work is not waited for any more."""
 
-def check_limits(n_rows: int = 0) -> None:
-    """Raise if the query that runs here, whose answer has so many rows, is beyond a limit.
 
-    The LimitExceededError names the limit.
+class CalledOffError(Exception):
+    """Nobody waits for the work of this thread any more."""
+
+
+def check_limits(n_rows: int = 0, n_bytes: int = 0) -> None:
+    """Raise if the query that runs here is beyond a limit, or about to be.
+
+    Its answer has so many rows so far, and it is about to take so many bytes more. The
+    LimitExceededError names the limit.
     """
     watch = _watch.get()
     if watch is not None:
-        watch.check(n_rows)
+        watch.check(n_rows, n_bytes)
+    if any(is_over.is_set() for is_over in _is_over.get()):
+        raise CalledOffError
+
+
+def check_asked(n_bytes: float, what: str) -> None:
+    """Refuse what a number in the text of the query asks for, before memory is taken for it.
+
+    Every allocation whose size such a number gives, not the rows there are, is checked here.
+
+    Raises
+    ------
+    LimitExceededError
+        If it needs more than is allowed, or than any query may set aside at once.
+    """
+    allowed = min(current_limits().memory or ASKED_MAX, ASKED_MAX)
+    if n_bytes > allowed:
+        raise LimitExceededError(
+            "memory",
+            f"{what}: {n_bytes / 1e6:,.0f} MB of memory are needed at once, and "
+            f"{allowed / 1e6:,.0f} MB are allowed (limit --memory, never more than "
+            f"{ASKED_MAX / 1e6:,.0f} MB)",
+        )
+    check_limits(n_bytes=int(n_bytes))
+
+
+def under_limits(work: Callable[[], None], is_over: Event) -> Callable[[], None]:
+    """Return work that another thread does under the limits of the query that runs here.
+
+    Once it is over for whoever asked, `check_limits` ends it with a CalledOffError.
+    """
+    watch, ends = _watch.get(), (*_is_over.get(), is_over)
+
+    def done() -> None:
+        tokens = _watch.set(watch), _is_over.set(ends)
+        try:
+            work()
+        finally:
+            _watch.reset(tokens[0])
+            _is_over.reset(tokens[1])
+
+    return done
 
 
 def current_limits() -> Limits:

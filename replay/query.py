@@ -121,7 +121,7 @@ def query(  # noqa: PLR0913 -- one keyword for each thing a caller may ask of th
         return _answered(asked, _opens(source, as_of, tables), skip_damaged=skip_damaged)
 
 
-def query_many(
+def query_many(  # noqa: PLR0913 -- as above
     source: Store | Tables,
     sqls: Sequence[str],
     *,
@@ -129,6 +129,9 @@ def query_many(
     plan: str = "auto",
     engine: str = "local",
     as_of: AsOf | None = None,
+    timeout: Timeout | None = None,
+    max_rows: int | None = None,
+    memory: int | str | None = None,
 ) -> tuple[Result, ...]:
     """Answer several queries over one version of each stream, one after the other.
 
@@ -148,6 +151,8 @@ def query_many(
         As of :func:`query`, for all of them: each takes those it names.
     plan, engine, as_of
         As of :func:`query`, for each of them.
+    timeout, max_rows, memory
+        As of :func:`query`, for each of them; under a limit none does anything for others.
 
     Returns
     -------
@@ -162,13 +167,18 @@ def query_many(
     check_engine(engine)
     if isinstance(sqls, str):
         raise TypeError("query_many takes a list of queries, not one text; see replay.query")
+    bounds = Limits.of(timeout, max_rows, memory)
     queries = [_asked(sql, params, plan) for sql in sqls]
-    each = _shared(_opens(source, as_of, None), queries)
-    with LimitWatch(Limits()):
-        return tuple(
-            _answered(replace(asked, started=clock()), opens, skip_damaged=False)
-            for opens, asked in zip(each, queries, strict=True)
-        )
+    results = []
+    for opens, asked in zip(
+        _shared(_opens(source, as_of, None), queries, together=bounds == Limits()),
+        queries,
+        strict=True,
+    ):
+        with LimitWatch(bounds):
+            answer = _answered(replace(asked, started=clock()), opens, skip_damaged=False)
+        results.append(answer)
+    return tuple(results)
 
 
 def batches(  # noqa: PLR0913 -- as above

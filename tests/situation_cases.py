@@ -16,7 +16,7 @@ import pyarrow as pa
 import replay
 from replay.language.bound import SituationRelation
 from replay.online import OnlineFlow, OnlineQuery
-from replay.situations import derive, matching
+from replay.situations import derive, matching, returns
 from tests.oracles.situations import RELATIONS, Name, Question, Truth, naive_matches
 
 LABELS = "ABCD"
@@ -269,9 +269,15 @@ def tuples(table: pa.Table) -> list[tuple[Any, ...]]:
 def pushed(random: Random, sql: str, table: pa.Table) -> list[tuple[Any, ...]]:
     """Return the answer of events that come in pieces, with promises and a restart between.
 
-    Threads share each piece, others in number behind a restart.
+    Threads share each piece, others in number behind a restart. Searches pause and go on.
     """
-    with patch.object(derive, "PART_MIN", 1), patch.object(matching, "PART_MIN", 1):
+    few = random.choice((1, 2, 1 << 20))
+    room = max(2, min(few, 256))
+    with (
+        patch.object(derive, "PART_MIN", 1),
+        patch.multiple(matching, PART_MIN=1, PIECE_STEPS=few, PIECE_MATCHES=few, _ROOM_MIN=room),
+        patch.object(returns, "PIECE_ROWS", few),
+    ):
         return _pushed(random, sql, table)
 
 

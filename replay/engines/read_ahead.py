@@ -9,9 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from threading import Event
 from typing import TypeVar
 
-from replay.limits import check_limits
+from replay.limits import CalledOffError, check_limits, under_limits
 
 Unit = TypeVar("Unit")
 Read = TypeVar("Read")
@@ -90,7 +91,8 @@ def divide(units: Sequence[Unit], work: Callable[[Unit], Done]) -> list[Done]:
 
     ``work`` may be called by several threads at once, and pays where it lets others run for long.
     What is raised is what would be where units are worked on one by one: by the first of those that
-    fail. No unit is begun once one has failed, and none is worked on any more.
+    fail. No unit is begun once one has failed, and none is worked on any more: those at work end
+    where they check the limits of the query, which are those of whoever asks.
 
     Notes
     -----
@@ -103,9 +105,10 @@ def divide(units: Sequence[Unit], work: Callable[[Unit], Done]) -> list[Done]:
     left = deque(enumerate(units))
     done: dict[int, Done] = {}
     failed: dict[int, BaseException] = {}
+    is_over = Event()
 
     def take_part() -> None:
-        while not failed:
+        while not is_over.is_set():
             try:
                 place, unit = left.popleft()
             except IndexError:
@@ -114,15 +117,18 @@ def divide(units: Sequence[Unit], work: Callable[[Unit], Done]) -> list[Done]:
                 done[place] = work(unit)
             except BaseException as error:  # noqa: BLE001 - raised where the work was asked for
                 failed[place] = error
+                is_over.set()
 
-    others = [_pool().submit(take_part) for _ in range(n_others)]
+    others = [_pool().submit(under_limits(take_part, is_over)) for _ in range(n_others)]
     try:
         take_part()
-    finally:
-        left.clear()
         for other in others:
             if not other.cancel():
                 other.result()
+    except BaseException:  # an interrupt: nobody waits for the rest
+        is_over.set()
+        raise
     if failed:
-        raise failed[min(failed)]
+        own = [place for place, error in failed.items() if not isinstance(error, CalledOffError)]
+        raise failed[min(own or failed)]
     return [done[place] for place in range(len(units))]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chronicle.config import TIME_UNIT
 from replay.errors import NotSupportedError
 from replay.expressions.nodes import Attribute, DataType
 from replay.expressions.types import DECIMAL_DIGITS, SCALES
+from replay.limits import check_asked
 
 Bools = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -32,6 +34,10 @@ ARROW_TYPES = {
 }
 
 
+_LONG_BYTES: Final = 1 << 28
+"""Bytes of texts up to which they are taken without counting."""
+
+
 class Values(NamedTuple):
     """Values of an expression by row, or one value that holds for all rows.
 
@@ -47,7 +53,18 @@ class Values(NamedTuple):
         data, valid = self
         if isinstance(data, np.ndarray):
             return Values(data[rows], None if valid is None else valid[rows])
+        _check_taken(data, rows)
         return Values(data.take(pa.array(rows)), None)
+
+
+def _check_taken(texts: pa.Array, rows: npt.NDArray[np.integer[Any]]) -> None:
+    """Refuse to take long texts for so many rows that they are too much for one array."""
+    if len(rows) * texts.nbytes <= _LONG_BYTES:  # though each row had all of them
+        return
+    lengths = pc.fill_null(pc.binary_length(texts), 0).to_numpy()
+    if len(rows) * int(lengths.max()) > _LONG_BYTES:
+        n_bytes = int(lengths[rows].sum(dtype=np.int64))
+        check_asked(n_bytes, f"texts in {len(rows):,} rows")
 
 
 def literal(value: Any, data_type: DataType) -> Values:
@@ -261,7 +278,9 @@ def _encode(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], Any]:
 
 def _decode(codes: npt.NDArray[np.int32], dictionary: Any) -> Any:
     """Return plain strings of the codes, nulls included."""
-    return dictionary.take(pa.array(codes, mask=codes == len(dictionary)))
+    is_null = codes == len(dictionary)
+    _check_taken(dictionary, codes[~is_null])
+    return dictionary.take(pa.array(codes, mask=is_null))
 
 
 class DictionaryColumns:

@@ -34,6 +34,7 @@ from replay.expressions.nodes import (
     walk,
 )
 from replay.expressions.scalars import SCALARS, Faults
+from replay.limits import check_asked
 
 MatchValue = Classifier | MatchNumber | TimedOut | Aggregate
 """What the rows of a match tell beside their attributes."""
@@ -103,6 +104,9 @@ def truths(expression: Expression, source: Source, faults: Faults) -> npt.NDArra
 def _spread(values: Values, n_rows: int) -> Values:
     data, valid = values
     if isinstance(data, pa.Scalar):
+        if isinstance(data, pa.StringScalar) and data.is_valid:
+            n_bytes = data.as_buffer().size
+            check_asked(n_bytes * n_rows, f"a text of {n_bytes:,} bytes in {n_rows:,} rows")
         data = pa.nulls(n_rows, data.type) if not data.is_valid else pa.repeat(data, n_rows)
     elif isinstance(data, np.ndarray | np.generic) and np.ndim(data) == 0:
         data = np.full(n_rows, data)

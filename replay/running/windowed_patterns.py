@@ -28,7 +28,7 @@ from replay.language.bound import (
     TimeWindows,
 )
 from replay.language.required_columns import columns_of_pattern
-from replay.limits import check_limits
+from replay.limits import check_asked, check_limits
 from replay.operators.outer import apply_outer
 from replay.operators.packing import State
 from replay.patterns.answer import ResultBuilder
@@ -520,6 +520,9 @@ def grouped_by_window(outer: Outer | None) -> tuple[int, ...]:
 
 
 _NO_WINDOWS: Final = np.empty((0, 2), np.int64)
+
+_WINDOW_BYTES: Final = 64
+"""What start and end of a window take while they are computed."""
 _NO_TIMES: Final = np.empty(0, np.int64)
 
 
@@ -569,7 +572,11 @@ class _Grid:
         behind, firsts = grid.between_starts(times)
         begins = np.maximum(grid.ending_after(times[firsts]), self._next)
         begins[1:] = np.maximum(begins[1:], behind[:-1])
-        numbers = count_on(begins, np.maximum(behind - begins, 0))
+        counts = np.maximum(behind - begins, 0)
+        n_windows = float(counts.sum(dtype=np.float64))
+        what = f"a slide so short that {n_windows:,.0f} windows have rows"
+        check_asked(_WINDOW_BYTES * n_windows, what)
+        numbers = count_on(begins, counts)
         n_over = len(numbers)
         if coming is not None:
             n_over = bisect_left(numbers, coming, key=lambda number: self._told(int(number)))

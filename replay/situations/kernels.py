@@ -21,6 +21,12 @@ Bools = npt.NDArray[np.bool_]
 
 FIRST_TIME: Final = -OPEN - 1
 
+SEEDS_DONE, DEPTH, STEPS_LEFT = range(3)
+"""Of a search: the seeds of the partition that are done, the depth at which the next one goes on
+(`NOT_BEGUN`: at none), and how many situations may be tried before the search pauses."""
+
+NOT_BEGUN: Final = -1
+
 SAMPLED: Final = 64
 """Situations of a list, or twice as many, that tell how many are related to those of another."""
 
@@ -118,6 +124,8 @@ class Search(NamedTuple):
     """Whether the seed is what made those chosen so far certain at the instant."""
     n_partial: Ints
     """How many times some situations, but not all, were chosen, one number."""
+    rest: Ints
+    """What is left to do, by `SEEDS_DONE` to `STEPS_LEFT`."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -407,11 +415,14 @@ def _count(pattern, lives, partition, known, pair, seen):  # type: ignore[no-unt
     related = inside - low if relations & _AFTER else 0
     related += high - outside if relations & _BEFORE else 0
     related += gap_to - gap_from if relations & _CONTAINS else 0
-    for place in range(inside, outside):
+    place = inside
+    while place < outside:
         if gap_from <= place < gap_to:
+            place = gap_to
             continue
         term = _pair_term(relations, start, end, lives.starts[place], lives.ends[place])
         related += int(term != OPEN)
+        place += 1
     name, number = pattern.others[pair], pattern.numbers[pair]
     seen.asked[name] += 1
     seen.near[name] += high - low
@@ -424,70 +435,92 @@ def match(pattern, order, lives, search, partitions, since, clock, found):  # ty
     """Find the matches of partitions that are certain after ``since`` and by ``clock``.
 
     A row of ``found`` gets the partition, the instant, and the place of the situation of each name.
-    Return how many partitions are done, how many rows they have, and how many with the next one:
-    if there is no room for these, it can be begun again.
+    Return how many partitions are done, and how many rows they and the begun one have. It pauses
+    where ``found`` is full or no steps are left; called again with the partitions that are not
+    done, it goes on from there.
     """
     n_found = 0
     for done in range(partitions.size):
-        partition, n_partial = partitions[done], search.n_partial[0]
-        needed = _match_one(pattern, order, lives, search, partition, since, clock, found, n_found)
-        if needed > len(found):
-            search.n_partial[0] = n_partial
-            return done, n_found, needed
-        n_found = needed
-        _forget(pattern, lives, partition, clock)
-    return partitions.size, n_found, n_found
+        n_found, has_ended = _match_one(
+            pattern, order, lives, search, partitions[done], since, clock, found, n_found
+        )
+        if not has_ended:
+            return done, n_found
+        _forget(pattern, lives, partitions[done], clock)
+    return partitions.size, n_found
 
 
 @njit(_nrt=False)
 def _match_one(pattern, order, lives, search, partition, since, clock, found, n_found):  # type: ignore[no-untyped-def]
-    """Add the matches of a partition, and note when something may be certain next."""
+    """Add the matches of a partition, and note when something may be certain next.
+
+    Return how many are found, and whether these are all of them.
+    """
     n = pattern.at_least.size
+    n_before, n_seeds = search.rest[SEEDS_DONE], 0
     due = OPEN
     for name in range(n):
         which = partition * n + name
         at, stop = lives.at[which], lives.at[which] + lives.size[which]
         first = _own_until(pattern, lives, name, at, stop, since)
         behind = _own_until(pattern, lives, name, first, stop, clock)
-        for place in range(first, behind):
+        for place in range(first + min(n_before - n_seeds, behind - first), behind):
             seed = partition, name, place, _own_term(pattern, lives, name, place)
-            n_found = _join(pattern, order, lives, search, seed, found, n_found)
+            n_found, has_ended = _join(pattern, order, lives, search, seed, found, n_found)
+            if not has_ended:
+                search.rest[SEEDS_DONE] = n_seeds + place - first
+                return n_found, False
+        n_seeds += behind - first
+        n_before = max(n_before, n_seeds)
         if behind < stop:
             due = min(due, _own_term(pattern, lives, name, behind))
         if pattern.by_end[name] or not pattern.waits[name]:
             continue
         first = right(lives.ends, at, stop, since)
         behind = right(lives.ends, first, stop, clock)
-        for place in range(first, behind):
+        for place in range(first + min(n_before - n_seeds, behind - first), behind):
             if lives.ends[place] != _own_term(pattern, lives, name, place):
                 seed = partition, name, place, lives.ends[place]
-                n_found = _join(pattern, order, lives, search, seed, found, n_found)
+                n_found, has_ended = _join(pattern, order, lives, search, seed, found, n_found)
+                if not has_ended:
+                    search.rest[SEEDS_DONE] = n_seeds + place - first
+                    return n_found, False
+        n_seeds += behind - first
+        n_before = max(n_before, n_seeds)
         if behind < stop:
             due = min(due, lives.ends[behind])
     lives.due[partition] = due
-    return n_found
+    search.rest[SEEDS_DONE] = 0
+    return n_found, True
 
 
 @njit(_nrt=False, forceinline=True)
 def _join(pattern, order, lives, search, seed, found, n_found):  # type: ignore[no-untyped-def]
     """Add the matches that are certain at a term of a seed, and not by one defined before it.
 
-    Depth first, each name in its turn: nothing is kept but the places chosen so far. Inlined, as a
-    call passes all its arrays by value, which takes a third of the join of a few situations.
+    Depth first, each name in its turn: nothing is kept but the places chosen so far, by which a
+    search that pauses goes on. Return how many are found, and whether these are all of them.
+    Inlined, as a call passes all its arrays by value, which takes a third of the join of a few
+    situations.
     """
     partition, first_name, first, term = seed
     n = pattern.at_least.size
-    if not _bounded(pattern, lives, search, partition, term) or first < search.low[first_name]:
-        return n_found
-    search.chosen[first_name] = first
-    search.is_told[0] = term == _own_term(pattern, lives, first_name, first)
-    depth = 0
+    depth = search.rest[DEPTH]
+    if depth == NOT_BEGUN:
+        bounded = _bounded(pattern, lives, search, partition, term)
+        if not bounded or first < search.low[first_name]:
+            return n_found, True
+        search.chosen[first_name] = first
+        search.is_told[0] = term == _own_term(pattern, lives, first_name, first)
+        depth = 0
     while True:
+        if n_found == len(found) or search.rest[STEPS_LEFT] < 0:
+            search.rest[DEPTH] = depth
+            return n_found, False
         if depth == n - 1:
-            if n_found < len(found):
-                found[n_found, 0], found[n_found, 1] = partition, term
-                for name in range(n):
-                    found[n_found, 2 + name] = search.chosen[name]
+            found[n_found, 0], found[n_found, 1] = partition, term
+            for name in range(n):
+                found[n_found, 2 + name] = search.chosen[name]
             n_found += 1
         else:
             depth += 1
@@ -496,7 +529,8 @@ def _join(pattern, order, lives, search, seed, found, n_found):  # type: ignore[
         while depth > 0 and not _step(pattern, order, lives, search, first_name, term, depth):
             depth -= 1
         if depth == 0:
-            return n_found
+            search.rest[DEPTH] = NOT_BEGUN
+            return n_found, True
 
 
 @njit(_nrt=False)
@@ -537,7 +571,8 @@ def _open(pattern, order, lives, search, first_name, depth):  # type: ignore[no-
 def _step(pattern, order, lives, search, first_name, term, depth):  # type: ignore[no-untyped-def]
     """Choose the next place at a depth; return False if there is none."""
     name = order.names[first_name, depth]
-    place, stop = search.place[depth], search.stop[depth]
+    begin, stop = search.place[depth], search.stop[depth]
+    place = begin
     while place < stop:
         after = place
         for gap in range(search.n_gaps[depth]):
@@ -550,8 +585,10 @@ def _step(pattern, order, lives, search, first_name, term, depth):  # type: igno
         if fits:
             search.chosen[name], search.place[depth] = place, place + 1
             search.is_told[depth] = is_told
+            search.rest[STEPS_LEFT] -= place - begin + 1
             return True
         place += 1
+    search.rest[STEPS_LEFT] -= place - begin + 1
     return False
 
 

@@ -8,6 +8,7 @@ the order of DEFINE whose term is its detection.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,9 +17,12 @@ import numpy.typing as npt
 from replay.engines.read_ahead import divide, part_count
 from replay.language import allen
 from replay.language.bound import SituationRelation
+from replay.limits import check_limits
 from replay.situations.detection import OPEN, waits_for_ends
 from replay.situations.kernels import (
     FIRST_TIME,
+    NOT_BEGUN,
+    STEPS_LEFT,
     Lives,
     Order,
     Pattern,
@@ -46,6 +50,12 @@ PART_MIN: Final = 256
 
 _ROOM_MIN: Final = 256
 """Situations that there is room for at least."""
+
+PIECE_STEPS: Final = 1 << 21
+"""Situations that are tried before a search looks at the limits of the query; some 10 ms."""
+
+PIECE_MATCHES: Final = 1 << 16
+"""Matches that a search finds at most before it does so, and that are handed on at once."""
 
 
 class Matches(NamedTuple):
@@ -89,16 +99,22 @@ class _Seeker:
         # A call as plain Python that is given up takes back what all have written.
         prepared, matched = (prepare, match) if is_alone else (prepare.entry, match.entry)
         prepared(pattern, lives, partitions, since, clock)
-        pieces = []
+        self.search.rest[:] = 0, NOT_BEGUN, 0
+        pieces: list[Ints] = []
         while True:
-            done, n, needed = matched(
+            self.search.rest[STEPS_LEFT] = PIECE_STEPS
+            done, n = matched(
                 pattern, order, lives, self.search, partitions, since, clock, self._found
             )
             pieces.append(self._found[:n].copy())
             partitions = partitions[done:]
             if not len(partitions):
-                return np.concatenate(pieces)
-            self._found = np.empty((2 * needed, self._found.shape[1]), np.int64)
+                break
+            check_limits()
+            if n == len(self._found) < PIECE_MATCHES:
+                self._found = np.empty((2 * n, self._found.shape[1]), np.int64)
+        check_limits(n_bytes=sum(piece.nbytes for piece in pieces))
+        return np.concatenate(pieces)
 
 
 class Matcher:
@@ -153,10 +169,10 @@ class Matcher:
         self._lives = new._replace(due=old.due, seen=old.seen)
         move_all(old, self._lives)
 
-    def until(self, clock: int) -> Matches:
-        """Return the matches that are certain by a time but were not at that of the last call.
+    def until(self, clock: int) -> Iterator[Matches]:
+        """Yield the matches that are certain by a time but were not at that of the last call.
 
-        They are in the order of the answer.
+        They are in the order of the answer, in pieces; the last one is there though it be empty.
         """
         partitions = np.flatnonzero(self._lives.due <= clock)
         since, self._clock = self._clock, clock
@@ -164,10 +180,14 @@ class Matcher:
             prepare(self._pattern, self._lives, partitions, since, clock)
             self._measure(partitions)
         found = self._found_in(partitions, since, clock)
-        places = found[:, 2:]
-        columns = self._lives.starts, self._lives.ends, self._lives.firsts, self._lives.stops
-        matches = Matches(found[:, 0], found[:, 1], *(column[places] for column in columns))
-        return matches.take(np.lexsort((*matches.firsts.T[::-1], matches.detections)))
+        firsts = self._lives.firsts
+        check_limits(n_bytes=found.nbytes)
+        order = np.lexsort((*(firsts[places] for places in found.T[:1:-1]), found[:, 1]))
+        columns = self._lives.starts, self._lives.ends, firsts, self._lives.stops
+        for begin in range(0, max(len(order), 1), PIECE_MATCHES):
+            piece = found[order[begin : begin + PIECE_MATCHES]]
+            places = piece[:, 2:]
+            yield Matches(piece[:, 0], piece[:, 1], *(column[places] for column in columns))
 
     def _found_in(self, partitions: Ints, since: int, clock: int) -> Ints:
         """Return the matches of partitions as `kernels.match` finds them, in no order.
@@ -270,7 +290,10 @@ def _search(n: int) -> Search:
     low, high, chosen, place, stop, n_gaps = np.zeros((6, n), np.int64)
     gap_from, gap_to = np.zeros((2, n, n), np.int64)
     is_told, n_partial = np.zeros(n, np.bool_), np.zeros(1, np.int64)
-    return Search(low, high, chosen, place, stop, gap_from, gap_to, n_gaps, is_told, n_partial)
+    rest = np.zeros(3, np.int64)
+    return Search(
+        low, high, chosen, place, stop, gap_from, gap_to, n_gaps, is_told, n_partial, rest
+    )
 
 
 def _no_lives(n_partitions: int, n: int, room: int) -> Lives:

@@ -15,6 +15,7 @@ from replay.engines.scan import decoded
 from replay.expressions.columns import Columns
 from replay.expressions.scalars import Faults
 from replay.language.bound import SituationRelation
+from replay.limits import check_limits
 from replay.operators.outer_pieces import Alike, Counts, Gap, RowsBefore
 from replay.operators.packing import State
 from replay.situations.derive import Deriver, Situations
@@ -167,15 +168,17 @@ class SituationOperator:
         self.reached = clock + 1
         self._fall_silent(since, clock)
         self._counts[1] = max(self._counts[1], self._matcher.n_lives)
-        found = self._begun_at_hand(self._matcher.until(clock))
-        if last_time is not None and len(found.detections) and self._last_time is not None:
-            ends = self._last_time
-            if (found.detections > ends).any():
-                later = last_time()
-                ends = ends if later is None else later
-                found = found.take(found.detections <= ends)
-        if len(found.detections):
-            yield self._told(found)
+        for piece in self._matcher.until(clock):
+            found = self._begun_at_hand(piece)
+            if last_time is not None and len(found.detections) and self._last_time is not None:
+                ends = self._last_time
+                if (found.detections > ends).any():
+                    later = last_time()
+                    ends = ends if later is None else later
+                    found = found.take(found.detections <= ends)
+            if len(found.detections):
+                check_limits()
+                yield self._told(found)
         if self._returns.is_full:
             self._returns.add_to_entries(self._matcher.lives())
 

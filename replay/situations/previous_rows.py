@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from chronicle.words import number_of
 from replay.expressions.columns import Columns
+from replay.limits import check_asked
 from replay.operators.distinct import distinct
 from replay.operators.packing import State
 from replay.situations.derive_kernels import places_before
@@ -44,6 +46,8 @@ class PreviousRows:
 
     def grow(self, n: int) -> None:
         """Make room for so many partitions."""
+        what = f"PREV of {number_of(self._depth, 'row')} before, in {number_of(n, 'partition')}"
+        check_asked(8.0 * n * self._depth, what)
         counts, rings = np.zeros(n, np.int64), np.zeros((n, self._depth), np.int64)
         counts[: len(self._counts)], rings[: len(self._rings)] = self._counts, self._rings
         self._counts, self._rings = counts, rings

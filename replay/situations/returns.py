@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 import numpy as np
@@ -22,8 +22,10 @@ from replay.language.bound import (
     rewritten,
     walk,
 )
+from replay.limits import check_limits
 from replay.operators.outer_pieces import AggregateRanges
 from replay.operators.packing import State, integer, integers
+from replay.planning.ascending import count_on
 from replay.situations import return_kernels as kernels
 from replay.situations.derive import Derived
 from replay.situations.detection import OPEN
@@ -37,6 +39,9 @@ _BEFORE = 2
 
 HELD_MIN: Final = 1 << 14
 """Rows that are held at least before they are added to the entries of their situations."""
+
+PIECE_ROWS: Final = 1 << 20
+"""Rows that are aggregated at once, one of several situations counted for each."""
 
 
 class Groups(Protocol):
@@ -184,19 +189,23 @@ class Returns:
             of_name = of_name[np.argsort(of_name[:, 3])]
             partition, _, _, first, _, stop = np.ascontiguousarray(of_name.T)
             groups.keep(first)
-            places, counts = self._rows_of(partition, first, stop, np.full(len(first), OPEN))
-            groups.add(self._rows.take(places), np.repeat(first, counts))
+            until = np.full(len(first), OPEN)
+            for piece, places, counts in self._rows_of(partition, first, stop, until):
+                groups.add(self._rows.take(places), np.repeat(first[piece], counts))
         self._drop_rows()
 
     def _drop_rows(self) -> None:
         self._first_held += self._rows.n_rows
         self._rows.keep(np.zeros(0, np.int64))
 
-    def _rows_of(self, partition: Ints, first: Ints, stop: Ints, until: Ints) -> tuple[Ints, Ints]:
-        """Return the places of the rows held of situations, and how many each has.
+    def _rows_of(
+        self, partition: Ints, first: Ints, stop: Ints, until: Ints
+    ) -> Iterator[tuple[slice, Ints, Ints]]:
+        """Yield situations, the places of their rows that are held, and how many each has.
 
         Rows of a situation are those of its partition from ``seq`` ``first`` on before ``stop``, up
-        to a time.
+        to a time. A row may be one of many situations, so they come in pieces of `PIECE_ROWS` rows,
+        or a single situation.
         """
         seqs, times, before = self._rows.numbers
         own, of = np.unique(partition, return_inverse=True)
@@ -219,9 +228,14 @@ class Returns:
             low,
             high,
         )
-        lengths = high - low
-        within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return places[np.repeat(low, lengths) + within], lengths
+        n_before = np.concatenate([[0], np.cumsum(high - low)])
+        begin = 0
+        while begin < len(first):
+            behind = int(np.searchsorted(n_before, n_before[begin] + PIECE_ROWS, "right")) - 1
+            piece = slice(begin, max(behind, begin + 1))
+            yield piece, places[count_on(low[piece], lengths := (high - low)[piece])], lengths
+            begin = piece.stop
+            check_limits()
 
     # -----------------------------------------------------------------------------------------
     # Columns of the answer
@@ -270,9 +284,12 @@ class Returns:
         if self._ranges is not None:
             found = self._ranges(self._by_situation[situation], first, stop, until)
         else:
-            places, counts = self._rows_of(partition, first, stop, until)
-            numbers = np.repeat(np.arange(len(first)), counts)
-            found = self._groups[situation].aggregates(self._rows.take(places), numbers, first)
+            groups, pieces = self._groups[situation], []
+            for piece, places, counts in self._rows_of(partition, first, stop, until):
+                numbers = np.repeat(np.arange(len(counts)), counts)
+                rows = self._rows.take(places)
+                pieces.append(groups.aggregates(rows, numbers, first[piece]))
+            found = pa.concat_tables(pieces)
         return found.take(pa.array(number))
 
     def state(self) -> State:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from replay.expressions.columns import Values, from_arrow
 from replay.expressions.functions.faults import Faults
 from replay.expressions.nodes import Call, DataType, Literal
+from replay.limits import check_asked
 
 _FAR = 2**31
 """More characters than a text has; Arrow counts in int64, and -2**63 has no negative there."""
@@ -29,12 +30,18 @@ def by_row(call: Call, args: list[Values], faults: Faults, function: Callable[..
     n_rows = sizes[0] if sizes else 1
     columns = [_values(value, n_rows) for value in args]
     results, fault = [], np.zeros(n_rows, np.bool_)
+    n_bytes = n_checked = 0
     for row, values in enumerate(zip(*columns, strict=False)):
         result = None
         if None not in values:
             result = function(*values)
             fault[row] = result is None
         results.append(result)
+        if isinstance(result, str):
+            n_bytes += len(result) if result.isascii() else 4 * len(result)
+            if n_bytes - n_checked > PIECE_BYTES:
+                n_checked = n_bytes
+                check_asked(n_bytes, f"{call.op.upper()} of so many rows at once")
     faults.add(fault if sizes else fault[0])
     return _collect(results, call.type, single=not sizes)
 
@@ -83,8 +90,22 @@ def _constants(call: Call) -> list[Any] | None:
 
 def concat(_: Call, args: list[Values], __: Faults) -> Values:
     """Join texts; one that is NULL makes the result NULL."""
+    _check_joined(args)
     texts = [value.data for value in args]
     return Values(pc.binary_join_element_wise(*texts, "", null_handling="emit_null"), None)
+
+
+def _check_joined(args: list[Values]) -> None:
+    """Refuse to join texts that are too long together, before memory is taken for it."""
+    n_rows = max((len(value.data) for value in args if _is_column(value.data)), default=1)
+    n_bytes = 0
+    for data, _ in args:
+        if isinstance(data, pa.StringScalar):
+            n_bytes += n_rows * data.as_buffer().size if data.is_valid else 0
+        else:
+            n_bytes += data.nbytes
+    if n_bytes > PIECE_BYTES:
+        check_asked(n_bytes, f"joining texts of {n_rows:,} rows")
 
 
 def concat_ws(call: Call, args: list[Values], _: Faults) -> Values:
@@ -93,6 +114,7 @@ def concat_ws(call: Call, args: list[Values], _: Faults) -> Values:
     Arrow's ``binary_join_element_wise`` loses rows where it skips all texts.
     """
     sizes = [len(value.data) for value in args if _is_column(value.data)]
+    _check_joined([*args, *args[:1] * len(args)])
     results = []
     columns = [_values(value, sizes[0] if sizes else 1) for value in args]
     for between, *texts in zip(*columns, strict=True):
@@ -210,6 +232,9 @@ def by_arrow(call: Call, args: list[Values], faults: Faults) -> Values:
 
 # ---------------------------------------------------------------------------------------------
 # Functions of single texts; None where there is no such text or number (a fault)
+
+PIECE_BYTES = 1 << 20
+"""Bytes of texts that are made before the limits of the query are looked at."""
 
 TEXT_MAX = 2**20
 """The longest text that ``lpad``, ``rpad``, ``repeat`` and ``replace`` make, in characters."""

@@ -11,6 +11,8 @@ import pytest
 
 from replay.engines import read_ahead, source
 from replay.engines.read_ahead import divide
+from replay.errors import LimitExceededError
+from replay.limits import Limits, LimitWatch, check_limits
 
 WAIT_S = 30
 """No test waits so long, unless it fails."""
@@ -104,6 +106,40 @@ def test_no_unit_is_begun_once_one_has_failed(pool) -> None:
         divide(range(9), work)
     release.set()
     assert begun == [0, 1]
+
+
+def test_work_of_other_threads_keeps_the_limits_of_whoever_asks(pool) -> None:
+    both = threading.Barrier(2)
+    ended: list[int] = []
+
+    def work(unit: int) -> None:
+        both.wait(WAIT_S)
+        while unit < 2:  # until a limit ends it
+            check_limits()
+        ended.append(unit)
+
+    with LimitWatch(Limits(timeout=0.05)), pytest.raises(LimitExceededError):
+        divide(range(2), work)
+    assert ended == []
+
+
+def test_work_that_nobody_waits_for_ends_where_it_checks_limits(pool) -> None:
+    both, is_called_off = threading.Barrier(2), threading.Event()
+
+    def work(unit: int) -> None:
+        both.wait(WAIT_S)
+        if threading.get_ident() == asking:
+            raise KeyboardInterrupt
+        try:
+            while True:
+                check_limits()
+        finally:
+            is_called_off.set()
+
+    asking = threading.get_ident()
+    with pytest.raises(KeyboardInterrupt):
+        divide(range(2), work)
+    assert is_called_off.wait(WAIT_S)
 
 
 def test_work_ends_where_all_threads_are_busy(pool) -> None:
