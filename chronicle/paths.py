@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
@@ -56,6 +57,22 @@ def local_path(path: str | Path, *, what: str = "store") -> Path:
         raise StorageError(
             f"{what} '{text}' names no home folder ({error}); write the path in full"
         ) from error
+
+
+def kind_of_special(path: str | Path) -> str | None:
+    """Return what a path is that stands in the place of a file, as "a pipe".
+
+    None for files and folders, and where nothing is. Opening a pipe waits for who writes it.
+    """
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return None
+    if stat.S_ISFIFO(mode):
+        return "a pipe"
+    return "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
 NULL_TEXT = "__HIVE_DEFAULT_PARTITION__"

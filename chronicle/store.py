@@ -45,7 +45,7 @@ from chronicle.log.delta_log import Commit, FollowedTable, TableState
 from chronicle.log.history import parse_version, version_at
 from chronicle.log.stream_metadata import FollowedMetadata, StreamMetadata, TreeLog, write_metadata
 from chronicle.ordinal import parse_ordinal
-from chronicle.paths import local_path
+from chronicle.paths import kind_of_special, local_path
 from chronicle.schema import check_extends, check_key, check_settings, normalise_schema
 from chronicle.settings import Lineage, StreamSettings
 from chronicle.snapshot import Snapshot
@@ -123,6 +123,9 @@ def open_store(path: str | Path) -> Store:
     """
     folder = _store_folder(path)
     marker = folder / config.MARKER_FILE
+    special = kind_of_special(marker)
+    if special is not None:
+        raise StorageError(f"marker file '{marker}' is {special}, not a file; restore it")
     try:
         found = parse_json(marker.read_text(encoding="utf-8"))["format_version"]
     except (FileNotFoundError, NotADirectoryError) as error:

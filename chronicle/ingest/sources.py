@@ -16,7 +16,15 @@ from chronicle.ingest.helper_columns import RESERVED_PREFIX
 from chronicle.ingest.table_memory import Taken, to_transactions
 from chronicle.log import delta_log
 from chronicle.log.delta_log import ForeignFile, ForeignTable
-from chronicle.paths import infer_type, local_path, to_constant, url_scheme, values_in
+from chronicle.log.foreign_layouts import check_named, check_ordinary, loose_files
+from chronicle.paths import (
+    infer_type,
+    kind_of_special,
+    local_path,
+    to_constant,
+    url_scheme,
+    values_in,
+)
 from chronicle.schema import normalise_schema
 from chronicle.type_names import sql_type
 
@@ -255,9 +263,10 @@ def _expand(source: str, wanted: SourceFormat | None, since: Since) -> Folder:
     if path.exists() or not glob.has_magic(source):
         return Folder((path,), {})
     matches = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 -- absolute
-    matches = [match for match in matches if match.is_file()]
+    matches = [match for match in matches if match.is_file() or kind_of_special(match)]
     if not matches:
         raise SourceError(f"no file matches '{source}'; correct the pattern")
+    check_named(matches, is_pattern=True)
     return Folder(tuple(matches), {})
 
 
@@ -266,6 +275,7 @@ def _check_file(path: Path) -> int:
     if not path.exists():
         hint = did_you_mean(path.name, _neighbours(path))
         raise SourceError(f"no file '{path}'{hint or '; correct the path'}")
+    check_ordinary(path)
     if not path.is_file():
         raise SourceError(f"'{path}' is no ordinary file; name files, folders or patterns")
     if path.name.startswith((".", "_")):
@@ -375,24 +385,11 @@ def files_of(folder: Path, wanted: Callable[[Path], bool], since: Since) -> Fold
 
     ``folder`` is absolute; ``wanted`` says which files are taken where no log does. Of a table that
     was taken up to a version, only what was added afterwards is returned. A folder that is a part
-    of a Delta table, or holds some, is refused.
+    of a table, or holds some, is refused, and so are tables of other layouts.
     """
     if delta_log.table_exists(folder):
         return _of_table(folder, since)
-    for parent in folder.parents:
-        if delta_log.table_exists(parent):
-            raise SourceError(
-                f"'{folder}' lies in Delta table '{parent}', whose log says which files live; name "
-                "the table"
-            )
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
-    inner = next((path for path in found if path.parent.name == "_delta_log"), None)
-    if inner is not None:
-        raise SourceError(
-            f"'{folder}' holds the Delta table '{inner.parent.parent}', whose log says which files "
-            "live; name tables one by one"
-        )
-    files = tuple(path for path in found if not _is_hidden(path, folder) and wanted(path))
+    files = tuple(filter(wanted, loose_files(folder, wanted)))
     values = {path: values_in(path.relative_to(folder).as_posix()) for path in files}
     return Folder(files, {path: said for path, said in values.items() if said})
 
@@ -420,7 +417,3 @@ def _on_disk(folder: Path, file: ForeignFile) -> Path:
             "the table whole into a new stream"
         )
     return path
-
-
-def _is_hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)

@@ -34,6 +34,7 @@ from chronicle.log.adopted_file import (
     stamp_of,
     to_fingerprint,
 )
+from chronicle.log.foreign_layouts import check_ordinary, loose_files
 from chronicle.ordinal import child, levels_of
 from chronicle.parquet_files import open_parquet
 from chronicle.paths import infer_type, local_path, to_constant, values_in
@@ -119,24 +120,19 @@ def find_table(path: str | Path, adopted: pa.Schema | None = None) -> AdoptableT
         return _delta_table(place)
     if place.is_file():
         return _parquet_files(place.parent, (place.name,), adopted)
-    inside = sorted(
-        file.relative_to(place).as_posix()
-        for file in place.rglob("*")
-        if file.suffix.lower() in _PARQUET and file.is_file()
-    )
-    nested = next((file for file in place.rglob("_delta_log") if file.is_dir()), None)
-    if nested is not None:
-        raise SourceError(
-            f"'{place}' holds the Delta table '{nested.parent}', whose log says which files live; "
-            "name that table"
-        )
-    visible = [one for one in inside if not any(p.startswith((".", "_")) for p in one.split("/"))]
-    if not visible:
+    check_ordinary(place)
+    found = loose_files(place, _is_parquet)
+    inside = sorted(path.relative_to(place).as_posix() for path in found if _is_parquet(path))
+    if not inside:
         raise SourceError(
             f"'{place}' holds neither a Delta table nor Parquet files; name one, or take other "
             "files in with 'chronicle ingest'"
         )
-    return _parquet_files(place, tuple(visible), adopted)
+    return _parquet_files(place, tuple(inside), adopted)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in _PARQUET
 
 
 def _delta_table(place: Path) -> AdoptableTable:

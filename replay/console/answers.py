@@ -135,8 +135,16 @@ def read_targets(
 
 def check_target(target: Path) -> None:
     """Check that a file can be written here, before the query takes its time."""
+    from chronicle.paths import kind_of_special
+
     if target.is_dir():
         raise typer.BadParameter(f"cannot write '{target}': it is a folder")
+    special = kind_of_special(target)
+    if special is not None:
+        raise typer.BadParameter(
+            f"cannot write '{target}': it is {special}, not a file; write to standard output "
+            "(--out -), and send that there"
+        )
     if not target.parent.is_dir():
         raise typer.BadParameter(f"cannot write '{target}': there is no folder '{target.parent}'")
 
@@ -165,12 +173,8 @@ def write_to(
 def _whole_file(out: Path) -> Iterator[BinaryIO]:
     """Open a file that takes its place once all is written; until then what was there stays.
 
-    What an error cuts off would look whole in most formats. Pipes and devices take it as it comes.
+    What an error cuts off would look whole in most formats.
     """
-    if out.exists() and not out.is_file():
-        with out.open("wb") as stream:
-            yield stream
-        return
     target = out.resolve()
     draft = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:

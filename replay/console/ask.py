@@ -359,12 +359,17 @@ def _count(number: int | None) -> str:
 
 def _query_text(sql: str | None, file: Path | None) -> str:
     """Return the query from the argument or the file, whichever was given."""
+    from chronicle.paths import kind_of_special
+
     if sql is None and file is None:
         raise typer.BadParameter("give a query, as an argument or with --file")
     if sql is not None and file is not None:
         raise typer.BadParameter("give the query as an argument or with --file, not both")
     if file is None:
         return str(sql)
+    special = None if file == STANDARD_INPUT else kind_of_special(file)
+    if special is not None:
+        raise typer.BadParameter(f"'{file}' is {special}, not a file; give its text to --file -")
     try:
         if file == STANDARD_INPUT:
             return sys.stdin.buffer.read().decode("utf-8-sig")

@@ -206,6 +206,9 @@ def _read_table(path: str) -> pa.Table:
     from chronicle.ingest.typed_files import arrow_table
     from chronicle.parquet_files import parquet_table
 
+    from chronicle.log.foreign_layouts import check_named
+
+    check_named([Path(path)], is_pattern=False)
     readers = {
         ".csv": csv.read_csv,
         ".parquet": parquet_table,

@@ -10,8 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chronicle import Snapshot
+from chronicle import Snapshot, SourceError
 from chronicle.disk_errors import reason_of
+from chronicle.log.foreign_layouts import check_named
 from chronicle.tree.blocks import Stored
 from chronicle.tree.page_checksums import check_pages
 from replay.errors import QueryError
@@ -146,6 +147,10 @@ def paths_of(read: Read, apart: Apart) -> list[str]:
     found = sorted(glob.glob(str(Path(read.name).expanduser()), recursive=True))  # noqa: PTH207
     if not found:
         raise QueryError(f"there is no file '{read.name}'", **where)
+    try:
+        check_named([Path(path) for path in found], is_pattern=glob.has_magic(read.name))
+    except SourceError as error:
+        raise QueryError(str(error), **where) from error
     return [str(Path(path).absolute()) for path in found]
 
 

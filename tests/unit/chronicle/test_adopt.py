@@ -149,7 +149,7 @@ def test_what_is_no_table_is_refused(store: Store, tmp_path: Path, lake: Path) -
         with pytest.raises(ChronicleError, match=said):
             adopt(store, path, time="t")
     write_deltalake(lake / "inner", rows(900, 950))
-    with pytest.raises(SourceError, match="holds the Delta table"):
+    with pytest.raises(SourceError, match=r"holds .* is a Delta table"):
         adopt(store, lake, time="t")
 
 
