@@ -18,6 +18,7 @@ from chronicle.errors import (
     ForeignFileError as ForeignFileError,
     FormatVersionError as FormatVersionError,
     LateEventError as LateEventError,
+    NoEventError as NoEventError,
     SchemaError as SchemaError,
     SourceError as SourceError,
     StorageError as StorageError,

@@ -5,6 +5,7 @@
     ChronicleError(Exception)
     ├── SchemaError(ValueError)                 wrong column, type, unordered time
     ├── SourceError                             an input file cannot be taken
+    │   └── NoEventError                        it holds no event
     ├── StorageError
     │   ├── StoreNotFoundError(FileNotFoundError)
     │   ├── StoreExistsError(FileExistsError)
@@ -76,6 +77,10 @@ class SchemaError(ChronicleError, ValueError):
 
 class SourceError(ChronicleError):
     """An input file is missing, empty, of another format or of another schema."""
+
+
+class NoEventError(SourceError):
+    """Input files hold no event: none of their records is one, or they have no record."""
 
 
 class LateEventError(ChronicleError):

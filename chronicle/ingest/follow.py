@@ -2,57 +2,51 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import json
-import os
-import shutil
 import threading
 import time as clock
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from chronicle.config import EVENTS_TABLE
-from chronicle.disk import flush, writing
-from chronicle.errors import CommitConflictError, SourceError, StorageError
-from chronicle.ingest.pipeline import complete, take
+from chronicle.errors import NoEventError, SourceError
+from chronicle.ingest.pipeline import complete, skip, take
 from chronicle.ingest.preparation import (
     Checksums,
     DerivedFactory,
     Lateness,
     Request,
     check_options,
+    prepare,
 )
 from chronicle.ingest.report import FollowReport, IngestOptions, IngestReport
-from chronicle.ingest.session import first_line, open_spark, to_own_session
+from chronicle.ingest.session import open_spark
+from chronicle.ingest.source_memory import Sorted
 from chronicle.ingest.sources import find_sources, tells_format
 from chronicle.log import delta_log
+from chronicle.log.foreign_layouts import loose_files
 from chronicle.paths import local_path, url_scheme
 from chronicle.store import Store
 from chronicle.stream_folder import open_staging
 from chronicle.words import number_of
-from chronicle.write.commit import INGEST, OPERATION, Change, commit_change, retried
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql import SparkSession
 
 _BATCH_FILES_MAX = 1000
 """Files of one batch: bounds what one commit takes, and what is done anew after a crash."""
 
-_POLL = "1 second"
-"""How often Spark looks for new files."""
+POLL_SECONDS = 1.0
+"""Time between two looks at the folder. A file is taken once it was the same in both."""
 
 _WAKE_SECONDS = 0.2
+_LISTING_SHARE = 0.1
+"""Most of the time that looking may take: large folders are looked at less often."""
+
 _ATTEMPTS_MAX = 10
 """Times a batch is begun because others committed first what it does not go with."""
-
-_FILE_DDL = "path string, modificationTime timestamp, length bigint, content binary"
 
 
 def follow(  # noqa: PLR0913 -- the options of a command
@@ -66,16 +60,21 @@ def follow(  # noqa: PLR0913 -- the options of a command
     once: bool = False,
     idle_seconds: float | None = None,
     progress: Callable[[str], None] = lambda _: None,
-    checkpoint: str | Path | None = None,
     log_file: Path | None = None,
 ) -> FollowReport:
     """Take the files of a folder into a stream as they appear, until it is interrupted.
 
-    Spark Structured Streaming finds the files; each batch of them is ingested as ``ingest`` does
-    it, and its number rides in the same commit. So each file is in the stream exactly once,
-    whenever the process is killed and started again. Files arrive in the order of their batches,
-    within a batch in that of their modification, then by name. They must be whole when they
-    appear: move them into the folder.
+    Files are taken batch by batch, each as ``ingest`` does it. What was taken is known by the log
+    of the stream alone, in which a file's path, size and checksum stand in the commit that brings
+    its events. So each file is in the stream exactly once, whenever the process is killed and
+    started again, whatever the date of the file, and however many processes follow the folder.
+    Files arrive in the order of their batches, within a batch in that of their modification, then
+    by name. A file that was taken and has other content now is told and passed over, and so is one
+    that has the content of another.
+
+    A file is taken once its size and date stayed the same for a second. Whoever writes one more
+    slowly gives it a name that is no data file's until it is whole (``a.csv.tmp``, or one that
+    begins with a dot), or moves it into the folder.
 
     Ctrl-C ends it after the running batch.
 
@@ -84,7 +83,7 @@ def follow(  # noqa: PLR0913 -- the options of a command
     store
         Where the stream is.
     stream_name
-        Name of the stream, which is created with the first batch if it is new.
+        Name of the stream, which is created with the first batch that has an event.
     folder
         What to follow, with all folders in it; hidden files are left out.
     options
@@ -101,9 +100,6 @@ def follow(  # noqa: PLR0913 -- the options of a command
         End after so long without a new file; None waits for ever.
     progress
         Told what is being done, in words, by another thread.
-    checkpoint
-        Folder that remembers what was taken; one in the store, for this stream and folder, if
-        None.
     log_file
         Takes what Spark prints; a file in the temporary folder if None.
 
@@ -111,8 +107,6 @@ def follow(  # noqa: PLR0913 -- the options of a command
     ------
     SourceError
         If there is no such folder, or a file cannot be taken; batches before it stay.
-    StorageError
-        If another process follows with the same checkpoint.
     ChronicleError
         Whatever else stops an ingest; begun again, it goes on with the batch that failed.
     """
@@ -130,21 +124,15 @@ def follow(  # noqa: PLR0913 -- the options of a command
         derived,
         progress,
         lateness=lateness,
-        may_be_empty=True,
+        is_following=True,
         attempts_max=_ATTEMPTS_MAX,
     )
     check_options(request)
-    place = default_place(store, stream_name, watched) if checkpoint is None else Path(checkpoint)
-    with (
-        open_checkpoint(place, store, stream_name) as lent,
-        open_spark(options.master, log_file=log_file) as lease,
-        ThreadPoolExecutor(max_workers=1) as pool,
-    ):
-        # Ingest changes settings of its session, which a running query must not see.
-        batches = _Batches(request, watched, lent, to_own_session(lease.spark), pool)
-        query = _start(lease.spark, batches, once=once)
-        _await(query, batches, idle_seconds)
-    return batches.to_report(seconds=clock.monotonic() - begin, log_file=lease.log_file)
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
+        follower = _Follower(request, watched, Checksums(pool), _Spark(stack, options, log_file))
+        _run(follower, once=once, idle_seconds=idle_seconds)
+    return follower.to_report(seconds=clock.monotonic() - begin, log_file=log_file)
 
 
 def _check_folder(folder: str | Path) -> Path:
@@ -164,156 +152,210 @@ def _check_folder(folder: str | Path) -> Path:
     return watched
 
 
-def _start(spark: SparkSession, batches: _Batches, *, once: bool) -> StreamingQuery:
-    """Start the query that finds files; it reads nothing of them."""
-    found = (
-        spark.readStream.format("binaryFile")
-        .schema(_FILE_DDL)
-        .option("recursiveFileLookup", "true")
-        .option("ignoreMissingFiles", "true")
-        .option("maxFilesPerTrigger", str(_BATCH_FILES_MAX))
-        .load(str(batches.folder))
-        .select("path", "modificationTime", "length")
-    )
-    writer = found.writeStream.foreachBatch(batches.take).option(
-        "checkpointLocation", str(batches.checkpoint.spark_dir)
-    )
-    writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=_POLL)
-    with _stated(batches.folder):
-        return writer.start()
+def _run(follower: _Follower, *, once: bool, idle_seconds: float | None) -> None:
+    """Follow in a thread of its own: Ctrl-C must not break into a batch, nor into a call of Spark.
 
+    Returns once the thread ended; a second Ctrl-C does not wait for it.
+    """
+    fault: list[BaseException] = []
 
-@contextmanager
-def _stated(folder: Path) -> Iterator[None]:
-    """Turn a failure of Spark into a sentence."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise StorageError(
-            f"Spark cannot follow '{folder}' ({first_line(error)}); begin again, it goes on "
-            "where it ended"
-        ) from error
-
-
-def _await(query: StreamingQuery, batches: _Batches, idle_seconds: float | None) -> None:
-    """Wait until the query ends, nothing comes any more, or Ctrl-C is pressed."""
-    ended = threading.Event()
-    faults: list[StorageError] = []
-
-    def watch() -> None:
+    def work() -> None:
         try:
-            with _stated(batches.folder):
-                query.awaitTermination()
-        except StorageError as error:
-            faults.append(error)
-        finally:
-            ended.set()
+            follower.run(once=once, idle_seconds=idle_seconds)
+        except BaseException as error:  # noqa: BLE001 -- raised below
+            fault.append(error)
 
-    # A thread of its own, because an interrupt that breaks into a call to the JVM breaks it.
-    watcher = threading.Thread(target=watch, name="chronicle-follow")
-    watcher.start()
+    worker = threading.Thread(target=work, name="chronicle-follow", daemon=True)
+    worker.start()
     try:
-        while not ended.wait(_WAKE_SECONDS):
-            if idle_seconds is not None and batches.idle_seconds() > idle_seconds:
-                break
+        while worker.is_alive():
+            worker.join(_WAKE_SECONDS)
     except KeyboardInterrupt:
-        batches.request.progress("interrupted; ending after the running batch")
-    finally:
-        batches.stop()
-        with suppress(StorageError), _stated(batches.folder):
-            query.stop()
-        watcher.join()
-    if batches.fault is not None:
-        raise batches.fault
-    if faults and not batches.refused:
-        raise faults[0]
-
-
-class _StoppedError(Exception):
-    """A batch is refused because following ends; Spark must not hold it for done."""
+        follower.stopping.set()
+        follower.request.progress("interrupted; ending after the running batch")
+        worker.join()
+    if fault:
+        raise fault[0]
 
 
 @dataclass(slots=True)
-class _Batches:
-    """Takes Spark's batches, one at a time."""
+class _Spark:
+    """Starts Spark when the first file is to be read, and keeps it until the stack is closed."""
+
+    stack: ExitStack
+    options: IngestOptions
+    log_file: Path | None
+    session: SparkSession | None = None
+
+    def lent(self) -> SparkSession:
+        """Return the session."""
+        if self.session is None:
+            lease = open_spark(self.options.master, log_file=self.log_file)
+            self.session = self.stack.enter_context(lease).spark
+        return self.session
+
+
+Stamp = tuple[int, int, int, int]
+"""Inode, size, and the times of change of a file and of its entry.
+
+Whoever changes a file changes one of them: the last is the system's own, and goes on by the clock
+though a file's date is set back. So what was found out of a file holds while they stay. A file is
+read only after it stayed the same for longer than a tick of that clock.
+"""
+
+
+@dataclass(slots=True)
+class _Follower:
+    """Looks at a folder again and again, and takes what it has not taken."""
 
     request: Request
     folder: Path
-    checkpoint: Checkpoint
-    spark: SparkSession
-    pool: ThreadPoolExecutor
-    fault: BaseException | None = None
-    """What stopped a batch."""
-
-    refused: bool = False
-    """Whether a batch came after the end."""
-
+    checksums: Checksums
+    spark: _Spark
+    stopping: threading.Event = field(default_factory=threading.Event)
     reports: list[IngestReport] = field(default_factory=list)
-    _running: Any = field(default_factory=threading.Lock)
-    _stopping: bool = False
-    _last: float = field(default_factory=clock.monotonic)
+    n_skipped: int = 0
+    _decided: dict[Path, Stamp] = field(default_factory=dict)
+    """What the files were when they were taken or passed over."""
 
-    def take(self, frame: DataFrame, batch: int) -> None:
-        """Take one batch, unless the stream has it; Spark calls it in a thread of its own."""
-        with self._running:
-            if self._stopping:
-                self.refused = True
-                raise _StoppedError
+    _held: list[tuple[Path, Stamp]] = field(default_factory=list)
+    """Files that hold no event, where there is no stream yet: they wait for others."""
+
+    _seen: set[str] = field(default_factory=set)
+    """Files that were counted, as taken here or before."""
+
+    _told: set[tuple[str, Path]] = field(default_factory=set)
+
+    def run(self, *, once: bool, idle_seconds: float | None) -> None:
+        """Follow until it is stopped, nothing comes any more, or, once, all was taken."""
+        if self.request.stream_name in self.request.store.stream_names():
+            complete(self.request)  # what a crash may have left out
+        before: dict[Path, Stamp] | None = None
+        last = clock.monotonic()
+        while not self.stopping.is_set():
+            begin = clock.monotonic()
+            now = self._look()
+            took = clock.monotonic() - begin
+            self._forget(now)
+            ready = self._settled(now, before or {})
+            if ready and ready != self._held:
+                self._take_all(ready, once=once)
+                last = clock.monotonic()
+            if once and (before is not None or not now):
+                self._tell_unsettled(now, before or {})
+                return
+            if idle_seconds is not None and clock.monotonic() - last > idle_seconds:
+                return
+            before = now
+            self.stopping.wait(max(POLL_SECONDS, took / _LISTING_SHARE))
+
+    def _look(self) -> dict[Path, Stamp]:
+        """Return the files of the folder, and what they are now."""
+        found = ((path, _stamp(path)) for path in loose_files(self.folder, self._names_data))
+        return {path: stamp for path, stamp in found if stamp is not None}
+
+    def _forget(self, now: dict[Path, Stamp]) -> None:
+        """Forget what was found out of files that changed or are gone."""
+        stale = [path for path, stamp in self._decided.items() if now.get(path) != stamp]
+        self.checksums.forget(stale)
+        for path in stale:
+            del self._decided[path]
+
+    def _settled(
+        self, now: dict[Path, Stamp], before: dict[Path, Stamp]
+    ) -> list[tuple[Path, Stamp]]:
+        """Return the files to look into, in the order of arrival."""
+        found = [
+            (path, stamp)
+            for path, stamp in now.items()
+            if before.get(path) == stamp and self._decided.get(path) != stamp
+        ]
+        wanted = [(path, stamp) for path, stamp in found if self._is_data(path, stamp)]
+        return sorted(wanted, key=lambda one: (one[1][2], one[0]))
+
+    def _is_data(self, path: Path, stamp: Stamp) -> bool:
+        """Return whether a file can hold events by its name and size; told once if not."""
+        if not self._names_data(path):
+            self._tell(path, f"left out: '{path}', whose ending tells no format")
+        elif stamp[1] == 0:
+            self._tell(path, f"left out: '{path}', which is empty")
+        else:
+            return True
+        self._decided[path] = stamp
+        return False
+
+    def _names_data(self, path: Path) -> bool:
+        return self.request.options.format is not None or tells_format(path)
+
+    def _tell(self, path: Path, text: str) -> None:
+        """Tell something of a file, once."""
+        if (text, path) not in self._told:
+            self._told.add((text, path))
+            self.request.progress(text)
+
+    def _tell_unsettled(self, now: dict[Path, Stamp], before: dict[Path, Stamp]) -> None:
+        for path, stamp in now.items():
+            if before.get(path) != stamp and self._names_data(path) and stamp[1] > 0:
+                self._tell(path, f"left out: '{path}', which is being written; it is taken next")
+
+    def _take_all(self, ready: Sequence[tuple[Path, Stamp]], *, once: bool) -> None:
+        for start in range(0, len(ready), _BATCH_FILES_MAX):
+            if self.stopping.is_set():
+                return
+            batch = ready[start : start + _BATCH_FILES_MAX]
             try:
-                self._take(frame, batch)
-            except BaseException as error:
-                self.fault = error
-                raise
-            finally:
-                self._last = clock.monotonic()
+                if not self._take(batch):
+                    return
+            except NoEventError as error:
+                if once:
+                    raise
+                self._held = list(ready)
+                self.request.progress(f"{error}; waiting for other files")
+                return
+            except SourceError:
+                if not self._has_changed(batch):
+                    raise
+                return
+            self._decided.update(batch)
 
-    def stop(self) -> None:
-        """Wait for the running batch; those that come later are refused."""
-        with self._running:
-            self._stopping = True
+    def _has_changed(self, batch: Sequence[tuple[Path, Stamp]]) -> bool:
+        """Return whether files changed or went since; they are then looked at again."""
+        changed = [path for path, stamp in batch if _stamp(path) != stamp]
+        self.checksums.forget(changed)
+        return bool(changed)
 
-    def idle_seconds(self) -> float:
-        """Return for how long no batch has been at work."""
-        return 0.0 if self._running.locked() else clock.monotonic() - self._last
+    def _take(self, batch: Sequence[tuple[Path, Stamp]]) -> bool:
+        """Take a batch, all of it or nothing; return whether that was done."""
+        request, files = self.request, [path for path, _ in batch]
+        sources = find_sources(files, format_name=request.options.format, base=self.folder)
+        job = prepare(request, sources, self.checksums)
+        if self._has_changed(batch):
+            return False
+        self._tell_passed(job.found)
+        if not job.sources.files:
+            skip(job)
+            return True
+        with open_staging(request.store.path) as staging:
+            report = take(request, sources, self.spark.lent(), staging, self.checksums)
+        number = len(self.reports)
+        self.reports.append(report)
+        request.progress(f"batch {number}: {_in_words(report, len(job.sources.files))}")
+        return True
 
-    def _take(self, frame: DataFrame, batch: int) -> None:
-        request = self.request
-        if last_committed(self.checkpoint, request.store, request.stream_name) >= batch:
-            complete(request)  # the crash that Spark does not know of may have left something out
-            request.progress(f"batch {batch}: taken before")
-            return
-        numbered = replace(request, transactions={self.checkpoint.application_id: batch})
-        files = self._files(frame)
-        if files:
-            wanted = request.options.format
-            sources = find_sources(files, format_name=wanted, base=self.folder)
-            with open_staging(request.store.path) as staging:
-                report = take(numbered, sources, self.spark, staging, Checksums(self.pool))
-            self.reports.append(report)
-            request.progress(f"batch {batch}: {_in_words(report, len(files))}")
-        # A batch without anything new leaves its number too: the checkpoint is never ahead.
-        if last_committed(self.checkpoint, request.store, request.stream_name) < batch:
-            _leave_number(numbered)
-
-    def _files(self, frame: DataFrame) -> list[Path]:
-        """Return the batch's files in the order of arrival."""
-        rows = sorted(
-            (row["modificationTime"], row["path"], row["length"]) for row in frame.collect()
-        )
-        wanted = self.request.options.format
-        files = []
-        for _, name, length in rows:
-            path = Path(str(name).removeprefix("file:"))
-            if wanted is None and not tells_format(path):
-                self.request.progress(f"left out: '{path}', whose ending tells no format")
-            elif length == 0:
-                self.request.progress(f"left out: '{path}', which is empty")
-            else:
-                files.append(path)
-        return files
+    def _tell_passed(self, found: Sorted) -> None:
+        """Tell what is passed over, each file once."""
+        known = {source.path for source in (*found.had, *found.renamed)}
+        self.n_skipped += len(known - self._seen)
+        self._seen |= known | {source.path for source in found.new}
+        for note in found.notes:
+            self.request.progress(note)
+        for source in found.changed:
+            self._tell(
+                Path(source.path),
+                f"passed over: '{source.path}' was taken before and has other content now; give "
+                "what is new in a file of its own, or take it whole with 'chronicle ingest "
+                "--again'",
+            )
 
     def to_report(self, *, seconds: float, log_file: Path | None) -> FollowReport:
         """Return what was done."""
@@ -324,122 +366,24 @@ class _Batches:
             n_events=sum(one.n_events for one in self.reports),
             n_late=sum(one.n_late for one in self.reports),
             n_quarantined=sum(one.n_quarantined for one in self.reports),
-            n_skipped=sum(one.n_skipped for one in self.reports),
+            n_skipped=self.n_skipped,
             seconds=seconds,
             log_file=log_file,
             fault=next((one.fault for one in reversed(self.reports) if one.fault), None),
         )
 
 
+def _stamp(path: Path) -> Stamp | None:
+    """Return what a file is now; None if it is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def _in_words(report: IngestReport, n_files: int) -> str:
     parts = [number_of(n_files, "file"), number_of(report.n_events, "event")]
     parts += [f"{report.n_late:,} of them late"] if report.n_late else []
     parts += [f"{report.n_quarantined:,} quarantined"] if report.n_quarantined else []
-    parts += [f"{number_of(report.n_skipped, 'file')} taken before"] if report.n_skipped else []
     return ", ".join(parts)
-
-
-def _leave_number(request: Request) -> None:
-    """Commit the number of a batch that adds nothing; a stream that is not there yet has none."""
-    if request.stream_name not in request.store.stream_names():
-        return
-    stream = request.store.stream(request.stream_name)
-
-    def attempt() -> None:
-        commit_change(
-            stream,
-            Change(()),
-            read_version=stream.snapshot().version,
-            metadata={OPERATION: INGEST, "n_events": "0", "n_late": "0"},
-            transactions=request.transactions,
-        )
-
-    with suppress(CommitConflictError):
-        retried(attempt, attempts=request.attempts_max)
-
-
-# ---------------------------------------------------------------------------------------------
-# The checkpoint: what the folder has been read up to, kept beside the streams it goes into.
-
-FOLLOW_FOLDER = ".follow"
-"""Folder at the root of a store with the checkpoints of its streams, by name."""
-
-FOLLOW_PREFIX = "chronicle.follow."
-"""Delta application ids of this prefix stand for checkpoints, their numbers for batches."""
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A checkpoint that this process alone holds."""
-
-    id: str
-    """Tells it from any other, also from one that lay at the same place before."""
-
-    spark_dir: Path
-    """Where Spark keeps which files belong to which batch."""
-
-    @property
-    def application_id(self) -> str:
-        """What stands for it in commits."""
-        return FOLLOW_PREFIX + self.id
-
-
-def default_place(store: Store, stream_name: str, folder: Path) -> Path:
-    """Return where the checkpoint of a folder followed into a stream lies; moves with the store."""
-    name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
-    return store.path / FOLLOW_FOLDER / stream_name / name
-
-
-@contextmanager
-def open_checkpoint(place: Path, store: Store, stream_name: str) -> Iterator[Checkpoint]:
-    """Lend the checkpoint at ``place``, a new one if there is none that fits the stream.
-
-    A checkpoint that is ahead of its stream belongs to one that was dropped or restored: what it
-    holds for done is not in the stream, so it is begun anew. Files that the stream has all the same
-    are then skipped as sources that were taken. It is refused where another process holds it.
-    """
-    with writing(place):
-        place.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(place / "lock", os.O_RDWR | os.O_CREAT)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StorageError(
-                f"another process follows with checkpoint '{place}'; stop it first, or name "
-                "another checkpoint"
-            ) from error
-        yield _load(place, store, stream_name)
-    finally:
-        os.close(descriptor)
-
-
-def _load(place: Path, store: Store, stream_name: str) -> Checkpoint:
-    identity, spark_dir = place / "checkpoint.json", place / "spark"
-    if identity.exists():
-        found = Checkpoint(json.loads(identity.read_text(encoding="utf-8"))["id"], spark_dir)
-        if last_batch(spark_dir) <= last_committed(found, store, stream_name):
-            return found
-    shutil.rmtree(spark_dir, ignore_errors=True)
-    fresh = Checkpoint(uuid.uuid4().hex, spark_dir)
-    draft = place / "checkpoint.json.draft"
-    with writing(identity):
-        draft.write_text(json.dumps({"id": fresh.id}) + "\n", encoding="utf-8")
-        flush([draft])
-        draft.replace(identity)
-    flush([place])
-    return fresh
-
-
-def last_batch(spark_dir: Path) -> int:
-    """Return the number of the last batch Spark holds for done, -1 if none."""
-    return max((int(path.name) for path in spark_dir.glob("commits/[0-9]*")), default=-1)
-
-
-def last_committed(checkpoint: Checkpoint, store: Store, stream_name: str) -> int:
-    """Return the number of the last batch that is in the stream, -1 if none."""
-    events = store.path / stream_name / EVENTS_TABLE
-    if not delta_log.table_exists(events):
-        return -1
-    number = delta_log.transaction_version(events, checkpoint.application_id)
-    return -1 if number is None else number

@@ -26,10 +26,13 @@ from chronicle.ingest.read_options import ReadOptions
 from chronicle.ingest.read_plan import Inspected, ReadPlan, inspect_sources, make_plan, text_plan
 from chronicle.ingest.report import AppendOptions, cut_notes
 from chronicle.ingest.source_memory import (
+    Sorted,
     Source,
-    fingerprints,
+    check_none_changed,
+    check_unchanged,
     read_source,
-    taken,
+    remembered,
+    sort_sources,
     to_transactions,
 )
 from chronicle.ingest.sources import Since, SourceFormat, SourceSet, find_sources
@@ -144,13 +147,15 @@ def append_files(
     if STDIN not in paths:
         since = since_taken(None if options.again else stream)
         found = find_files(paths, format_name=options.format, since=since)
-    known = [] if found is None else [read_source(path) for path in found.files]
-    skipped = frozenset[str]() if options.again else taken(stream, known)
-    new = [source for source in known if source.path not in skipped]
-    n_skipped = len(skipped) + (0 if found is None else found.n_taken)
-    if found is not None and not new:
-        return AppendFilesReport(stream_name, store.path, n_skipped, None, notes=found.notes)
-    found = None if found is None else found.only({Path(source.spelled) for source in new})
+    memory = remembered(stream)
+    sources_by = _sort(stream_name, memory, found, again=options.again)
+    n_skipped = len(sources_by.had) + len(sources_by.renamed)
+    n_skipped += 0 if found is None else found.n_taken
+    said = (*(() if found is None else found.notes), *sources_by.notes)
+    if found is not None and not sources_by.new:
+        return AppendFilesReport(stream_name, store.path, n_skipped, None, notes=said)
+    if found is not None:
+        found = found.only({Path(source.spelled) for source in sources_by.new})
     tables = {} if found is None else found.tables
     read = read_files(
         paths if found is None else found,
@@ -161,7 +166,7 @@ def append_files(
     )
     if read.events.num_rows == 0:
         nothing = _no_events(read, time, is_new=stream is None)
-        return AppendFilesReport(stream_name, store.path, n_skipped, None, notes=(nothing,))
+        return AppendFilesReport(stream_name, store.path, n_skipped, None, notes=(*said, nothing))
     is_new = stream is None
     if stream is None:
         settings = StreamSettings(time=time, key=options.key, derived=derived_names)
@@ -169,7 +174,9 @@ def append_files(
     try:
         if is_new and begin is not None:
             begin(stream)
-        report = _append(stream, read, new, tables, options, derived=derived)
+        new = sources_by.new if tables else sources_by.without(read.empty)
+        job = _Take(new, sources_by, tables, memory)
+        report = _append(stream, read, job, options, derived=derived)
     except BaseException:
         if is_new:
             with suppress(StorageError):  # it is gone, or another process has one of this name
@@ -181,7 +188,7 @@ def append_files(
         n_skipped,
         report,
         read.folder_columns,
-        (*(() if found is None else found.notes), *read.notes),
+        (*said, *read.notes),
         _first_lines(read.put_aside),
     )
 
@@ -233,24 +240,56 @@ def _check_stream(
     return stream.settings.time
 
 
+def _sort(
+    stream_name: str, memory: Mapping[str, int], found: SourceSet | None, *, again: bool
+) -> Sorted:
+    """Read the files, and sort them by what the stream has of them; one that changed is refused."""
+    if found is None:
+        return Sorted()
+    values = {} if found.tables else found.values
+    read = [read_source(path, values.get(path)) for path in found.files]
+    if again:
+        return Sorted(new=tuple(read))
+    sources_by = sort_sources(memory, read, by_content=not found.tables)
+    check_none_changed(stream_name, sources_by)
+    return sources_by
+
+
+@dataclass(frozen=True, slots=True)
+class _Take:
+    """What an append takes."""
+
+    new: tuple[Source, ...]
+    """The files with a record."""
+
+    found: Sorted
+    """All that were named."""
+
+    tables: Mapping[str, int]
+    memory: Mapping[str, int]
+    """What the stream remembered of sources when they were looked up."""
+
+
 def _append(
     stream: Stream,
     read: FileEvents,
-    sources: Sequence[Source],
-    tables: Mapping[str, int],
+    job: _Take,
     options: AppendOptions,
     *,
     derived: Callable[[Stream], DerivedWriter] | None,
 ) -> AppendReport:
-    paths = [source.path for source in sources]
-    before = fingerprints(stream, paths) if options.again else {}
+    beside = (*job.found.had, *job.found.renamed)
 
     def guard() -> None:
-        """Refuse a source that another process took since it was looked up."""
-        for path, found in fingerprints(stream, paths).items():
-            if before.get(path) != found:
+        """Refuse a source that changed, or that another process took, since it was looked up."""
+        check_unchanged(job.new)
+        now = remembered(stream)
+        left = sort_sources(now, job.new, beside, by_content=not job.tables).new
+        for source in job.new:
+            name = source.application_id
+            if now.get(name) != job.memory.get(name) if options.again else source not in left:
                 raise SourceError(
-                    f"another process took '{path}' into stream '{stream.name}' meanwhile; "
+                    f"another process took '{source.path}' into stream '{stream.name}' meanwhile; "
                     "nothing was appended, run it again to take what is left"
                 )
 
@@ -260,8 +299,8 @@ def _append(
         read.events,
         late=options.late,
         derived=writer,
-        metadata={"sources": json.dumps([source.to_dict() for source in sources])},
-        transactions={**to_transactions(sources), **tables},
+        metadata={"sources": json.dumps([source.to_dict() for source in job.new])},
+        transactions={**to_transactions(job.memory, job.new, job.found.renamed), **job.tables},
         put_aside=read.put_aside if read.put_aside.num_rows else None,
         guard=guard,
     )
@@ -293,6 +332,9 @@ class FileEvents:
 
     folder_columns: tuple[str, ...] = ()
     """Names and types of columns whose values are those in names of folders."""
+
+    empty: frozenset[Path] = frozenset()
+    """The files without a record."""
 
 
 def find_files(
@@ -333,11 +375,12 @@ def read_files(
         plan = make_plan(
             found, options, time=time, stream_schema=schema, guess=lambda: _guess(found, options)
         )
-        events, put_aside, cut = _read(files, plan)
+        events, put_aside, cut, empty = _read(files, plan)
     shown = f"'{named[0]}'" + (f" and {len(named) - 1:,} more" if len(named) > 1 else "")
     nothing = "a header only" if plan.dialect and plan.dialect.has_header else "no event"
     notes = (*plan.notes, *cut_notes(cut.n_values, cut.n_twice, options.ambiguous))
-    return FileEvents(events, put_aside, shown, nothing, notes, found.sources.folder_columns)
+    columns = found.sources.folder_columns
+    return FileEvents(events, put_aside, shown, nothing, notes, columns, empty)
 
 
 def _guess(found: Inspected, options: ReadOptions) -> dict[str, Guess]:
@@ -347,18 +390,22 @@ def _guess(found: Inspected, options: ReadOptions) -> dict[str, Guess]:
     )
 
 
-def _read(files: SourceSet, plan: ReadPlan) -> tuple[pa.Table, pa.Table, Cut]:
-    cut = Cut()
+def _read(files: SourceSet, plan: ReadPlan) -> tuple[pa.Table, pa.Table, Cut, frozenset[Path]]:
+    """Return the events, the records put aside, the times cut, and the files without a record."""
+    cut, empty = Cut(), set(files.files)
     events: list[pa.RecordBatch] = []
     aside = [QUARANTINE_SCHEMA.empty_table()]
     for position, path in enumerate(files.files):
         stop = len(rows_of_groups(path)) if files.format is SourceFormat.PARQUET else 0
         for batch in read_piece(Piece(position, str(path), 0, stop), plan, cut=cut):
+            if batch.num_rows:
+                empty.discard(path)
             if batch.column(REASON).null_count == batch.num_rows:
                 events.append(batch.select(plan.schema.names))
             else:
                 aside.append(to_quarantine(batch, batch_id="", sources=plan.names))
-    return pa.Table.from_batches(events, plan.schema), pa.concat_tables(aside), cut
+    table = pa.Table.from_batches(events, plan.schema)
+    return table, pa.concat_tables(aside), cut, frozenset(empty)
 
 
 @contextmanager

@@ -37,7 +37,7 @@ from chronicle.ingest.preparation import (
 from chronicle.ingest.read_plan import Inspected, inspect_sources
 from chronicle.ingest.report import IngestOptions, IngestReport, cut_notes
 from chronicle.ingest.session import open_spark
-from chronicle.ingest.source_memory import to_transactions
+from chronicle.ingest.source_memory import Source, check_unchanged, to_transactions
 from chronicle.ingest.sources import SourceFormat, SourceSet, find_sources
 from chronicle.ingest.survey import LATE_SHOWN_MAX, Survey
 from chronicle.ingest.table_memory import since_taken
@@ -145,7 +145,7 @@ def ingest(
         checksums = Checksums(pool)
         job = prepare(request, found, checksums)
         if not job.sources.files:
-            return replace(_skip(job), seconds=clock.monotonic() - begin)
+            return replace(skip(job), seconds=clock.monotonic() - begin)
         _inspect(job)  # before Spark starts
         is_small = _is_small(job.sources)
         with (
@@ -167,7 +167,7 @@ def take(
     for attempt in range(1, request.attempts_max + 1):
         job = prepare(request, sources, checksums)
         if not job.sources.files:
-            return _skip(job)
+            return skip(job)
         folder = staging / str(attempt)
         folder.mkdir()
         try:
@@ -188,10 +188,10 @@ def complete(request: Request) -> None:
     complete_derived(stream, to_writer(request, stream.settings, attributes))
 
 
-def _skip(job: Job) -> IngestReport:
+def skip(job: Job) -> IngestReport:
     """Take nothing; complete what a crash may have left out when the sources were taken."""
-    assert job.stream is not None
-    complete_derived(job.stream, to_writer(job.request, job.settings, job.attributes))
+    if job.stream is not None:
+        complete_derived(job.stream, to_writer(job.request, job.settings, job.attributes))
     return _to_report(job, TaskOutput([], [], []), 0, Committed(job.version))
 
 
@@ -209,7 +209,7 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
     """Read, survey, write and commit."""
     progress, stream = job.request.progress, job.stream
     progress(f"reading {_sized(job.sources)}")
-    checksums.begin(job.sources.files)
+    checksums.begin(job.sources)
     stream_schema = None if stream is None else stream.schema
     found = _inspect(job)
     for column in found.sources.folder_columns:
@@ -226,6 +226,8 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
     _check_survey(job, survey, schema)
     if stream is not None:
         complete_derived(stream, writer)
+        if survey.n_usable + survey.n_bad == 0 and not job.sources.tables:
+            return _to_report(job, TaskOutput([], [], []), 0, Committed(job.version))
         target, stream_dir = stream, staging / "files"
         stream_dir.mkdir()  # tasks make folders in it, and never the folder of a stream itself
     else:
@@ -239,7 +241,10 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
     late = _merge_late(job, spark, outputs.late, task)
     progress("committing")
     change = Change((*outputs.files, *late.written), late.removed)
-    metadata, transactions = _to_commit(job, outputs, task, checksums)
+    with_records = {job.sources.files[split.position] for split in survey.splits}
+    sources = checksums.of(job.sources if job.sources.tables else job.sources.only(with_records))
+    check_unchanged(sources)
+    metadata, transactions = _to_commit(job, outputs, task, sources)
     if stream is None:
         place = job.request.store.path / job.request.stream_name
         committed = _publish_first(
@@ -310,10 +315,9 @@ def _merge_late(
 
 
 def _to_commit(
-    job: Job, outputs: TaskOutput, task: WriteTask, checksums: Checksums
+    job: Job, outputs: TaskOutput, task: WriteTask, sources: Sequence[Source]
 ) -> tuple[dict[str, str], dict[str, int]]:
     """Return the metadata and the transactions of the commit."""
-    sources = checksums.of(job.sources.files)
     n_late = sum(file.n_events for file in outputs.late)
     metadata = {
         OPERATION: INGEST,
@@ -323,8 +327,8 @@ def _to_commit(
     }
     if outputs.quarantine:
         metadata["quarantine_batch"] = task.batch_id
-    taken = {**to_transactions(sources), **job.sources.tables}
-    return metadata, {**taken, **job.request.transactions}
+    taken = to_transactions(job.memory, sources, job.found.renamed)
+    return metadata, {**taken, **job.sources.tables}
 
 
 def _to_report(
@@ -345,9 +349,9 @@ def _to_report(
         n_late=n_late,
         n_rewritten=n_rewritten,
         n_skipped=job.n_skipped,
+        notes=(*job.sources.notes, *job.found.notes),
         reasons=dict(reasons.most_common()),
         fault=committed.fault,
-        notes=job.sources.notes,
     )
 
 
@@ -370,7 +374,8 @@ def _sized(sources: SourceSet) -> str:
 
 def _check_survey(job: Job, survey: Survey, schema: pa.Schema) -> None:
     """Refuse an ingest that would add nothing, or late events where they are not wanted."""
-    may_be_empty = job.request.may_be_empty or (job.stream is not None and survey.n_bad == 0)
+    is_new = job.stream is None  # a stream is made of events, and its types are those of events
+    may_be_empty = not is_new and (job.request.is_following or survey.n_bad == 0)
     if survey.n_usable == 0 and not may_be_empty:
         raise nothing_usable(job.sources.shown, job.settings.time, survey.n_bad)
     if survey.n_late and job.late is Late.REJECT:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -11,11 +12,18 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from chronicle.config import EVENTS_TABLE
 from chronicle.derived import DerivedWriter
-from chronicle.errors import SchemaError, SourceError, did_you_mean
+from chronicle.errors import NoEventError, SchemaError, SourceError, did_you_mean
 from chronicle.ingest.report import AppendOptions, IngestOptions
-from chronicle.ingest.source_memory import Source, fingerprints, names_of, read_source, taken
+from chronicle.ingest.source_memory import (
+    Sorted,
+    Source,
+    check_none_changed,
+    read_source,
+    remembered,
+    sort_sources,
+    stamp_of,
+)
 from chronicle.ingest.sources import SourceSet
 from chronicle.ingest.times import Fault
 from chronicle.log import delta_log
@@ -57,11 +65,9 @@ class Request:
     lateness: Lateness | None = None
     """Late events older than this go to the quarantine; None merges all."""
 
-    transactions: Mapping[str, int] = field(default_factory=dict)
-    """Application ids and rising numbers; a number that the stream has means all was done."""
-
-    may_be_empty: bool = False
-    """Whether sources without any event are fine."""
+    is_following: bool = False
+    """Whether files come one after the other: those that changed are passed over, and a stream
+    takes files without any event, too."""
 
     attempts_max: int = 3
     """Times it is begun because others committed first what it does not go with."""
@@ -89,8 +95,19 @@ class Job:
     sources: SourceSet
     """Those that are not taken yet."""
 
-    n_skipped: int
-    """Number of those that are."""
+    found: Sorted = field(default_factory=Sorted)
+    """The sources by what the stream has of them, as far as that was looked up."""
+
+    memory: Mapping[str, int] = field(default_factory=dict)
+    """What the stream remembers of sources."""
+
+    n_taken_of_tables: int = 0
+    """Files of Delta tables that were taken before."""
+
+    @property
+    def n_skipped(self) -> int:
+        """Number of the sources that were taken before."""
+        return len(self.found.had) + len(self.found.renamed) + self.n_taken_of_tables
 
     @property
     def stream_end(self) -> int | None:
@@ -105,16 +122,27 @@ class Checksums:
         self._pool = pool
         self._found: dict[Path, Future[Source]] = {}
 
-    def begin(self, paths: Sequence[Path]) -> None:
+    def begin(self, sources: SourceSet) -> None:
         """Begin to read files."""
-        for path in paths:
+        for path in sources.files:
             if path not in self._found:
-                self._found[path] = self._pool.submit(read_source, path)
+                said = None if sources.tables else sources.values.get(path)
+                self._found[path] = self._pool.submit(read_source, path, said, stamp_of(path))
 
-    def of(self, paths: Sequence[Path]) -> list[Source]:
+    def of(self, sources: SourceSet) -> list[Source]:
         """Return what was found out, once it was."""
-        self.begin(paths)
-        return [self._found[path].result() for path in paths]
+        self.begin(sources)
+        return [self._found[path].result() for path in sources.files]
+
+    def known(self) -> list[Source]:
+        """Return what has been found out so far, of whatever files."""
+        done = (one for one in self._found.values() if one.done() and one.exception() is None)
+        return [one.result() for one in done]
+
+    def forget(self, paths: Iterable[Path]) -> None:
+        """Forget files that changed or are gone."""
+        for path in paths:
+            self._found.pop(path, None)
 
 
 def prepare(request: Request, sources: SourceSet, checksums: Checksums) -> Job:
@@ -134,12 +162,14 @@ def prepare(request: Request, sources: SourceSet, checksums: Checksums) -> Job:
             settings = replace(settings, block_events=options.block_events)
         if options.file_events is not None:
             settings = replace(settings, file_events=options.file_events)
-        return Job(request, None, 0, (), settings, options.index, late, sources, 0)
+        left, found = _left_to_take(request, {}, sources, checksums)
+        return Job(request, None, 0, (), settings, options.index, late, left, found)
     stream = request.store.stream(request.stream_name)
     stream.check_writable()
     check_settings(request.stream_name, stream.settings, options)
-    snapshot = stream.snapshot()  # before the sources are looked up, see ``fingerprints``
-    left = _left_to_take(request, stream, sources, checksums)
+    snapshot = stream.snapshot()  # before the sources are looked up, see ``remembered``
+    memory = remembered(stream)
+    left, found = _left_to_take(request, memory, sources, checksums)
     return Job(
         request,
         stream,
@@ -149,7 +179,9 @@ def prepare(request: Request, sources: SourceSet, checksums: Checksums) -> Job:
         to_attributes(stream, options),
         late,
         left,
-        len(sources.files) - len(left.files) + sources.n_taken,
+        found,
+        memory,
+        sources.n_taken,
     )
 
 
@@ -176,21 +208,27 @@ def _is_negative(lateness: Lateness) -> bool:
 
 
 def _left_to_take(
-    request: Request, stream: Stream, sources: SourceSet, checksums: Checksums
-) -> SourceSet:
-    """Return the sources the stream has not taken; reads those it may have."""
-    done = delta_log.transaction_versions(stream.path / EVENTS_TABLE, list(request.transactions))
-    if any(done.get(name, -1) >= number for name, number in request.transactions.items()):
-        return sources.only(())
+    request: Request, memory: Mapping[str, int], sources: SourceSet, checksums: Checksums
+) -> tuple[SourceSet, Sorted]:
+    """Return the sources to take, and what the stream has of the others; reads what it must."""
     if request.options.again:
-        return sources
-    names = {path: names_of(path) for path in sources.files}
-    known = fingerprints(stream, [name for path in sources.files for name in names[path]])
-    had = taken(
-        stream,
-        checksums.of([path for path in sources.files if not known.keys().isdisjoint(names[path])]),
-    )
-    return sources.only({path for path in sources.files if had.isdisjoint(names[path])})
+        return sources, Sorted()
+    to_read = sources if memory else _of_like_size(sources)
+    read = checksums.of(to_read)
+    beside = checksums.known() if request.is_following else ()
+    found = sort_sources(memory, read, beside, by_content=not sources.tables)
+    if not request.is_following:
+        check_none_changed(request.stream_name, found)
+    new = {Path(one.spelled) for one in found.new}
+    unread = set(sources.files) - set(to_read.files)
+    return sources.only(new | unread), found
+
+
+def _of_like_size(sources: SourceSet) -> SourceSet:
+    """Return the sources that may have the content of another one."""
+    count = Counter(sources.sizes_bytes)
+    by_size = zip(sources.files, sources.sizes_bytes, strict=True)
+    return sources.only({path for path, size in by_size if count[size] > 1})
 
 
 def check_settings(
@@ -219,20 +257,20 @@ def check_settings(
 
 def nothing_usable(
     where: str, time: str, n_bad: int, reasons: Mapping[str, int] | None = None
-) -> SourceError:
+) -> NoEventError:
     """Return the refusal of files that hold no event, only ``n_bad`` other records.
 
     ``reasons`` are theirs, the most frequent one first, where they are known.
     """
     if n_bad == 0:
-        return SourceError(f"{where} holds no event; nothing was taken, name another file")
+        return NoEventError(f"{where} holds no event; nothing was taken, name another file")
     if reasons is not None and list(reasons) == [Fault.NO_TIME.reason(time)]:
-        return SourceError(
+        return NoEventError(
             f"every time in column '{time}' of {where} is missing; nothing was taken, fill the "
             "column in, or name a file that has times there"
         )
     told = ", ".join(because(reasons or {}))
-    return SourceError(
+    return NoEventError(
         f"none of the {n_bad:,} records in {where} has a usable time in column '{time}' and cells "
         f"that parse{f' ({told})' if told else ''}; nothing was taken, check --time, "
         "--time-format, --time-unit and --schema"

@@ -155,7 +155,7 @@ class FollowReport:
         added = f"{self.n_events:,} events added in {batches}"
         lines = [f"stream '{self.stream}': {added}", f"store: {self.store_path}"]
         if self.n_skipped:
-            lines.append(f"skipped: {self.n_skipped:,} files taken before")
+            lines.append(f"skipped: {number_of(self.n_skipped, 'file')} taken before")
         if self.n_late:
             lines.append(f"late: {self.n_late:,} of them put where they belong")
         lines += quarantine_lines(self.n_quarantined)

@@ -403,10 +403,16 @@ def _of_table(folder: Path, since: Since) -> Folder:
         tuple(_on_disk(folder, file) for file in added),
         {folder / file.inside: file.values for file in added if file.values},
         table,
-        0 if taken is None else len(table.files),
+        0 if taken is None else _n_known(table, added),
         {name: schema.field(name).type for name in table.partition_columns},
         () if taken is None or not taken.note else (taken.note,),
     )
+
+
+def _n_known(table: ForeignTable, added: Collection[ForeignFile]) -> int:
+    """Return how many files of a table were there before some were added."""
+    fresh = {file.inside for file in added}
+    return sum(file.inside not in fresh for file in table.files)
 
 
 def _on_disk(folder: Path, file: ForeignFile) -> Path:

@@ -35,6 +35,9 @@ INGEST, APPEND, COMPACT, DELETE, ADD_COLUMN = "ingest", "append", "compact", "de
 MATERIALISE = "materialise"
 ADOPT = "adopt"
 
+SOURCE_PREFIX = "chronicle.source."
+"""Ids of transactions that begin so stand for source files, their numbers for the content."""
+
 R = TypeVar("R")
 
 _YEAR_1_US = -62_135_596_800_000_000
@@ -203,9 +206,11 @@ def why_unsafe(
     gone = set(change.removed) - {file.name for file in live}
     if gone:
         return f"it rewrote '{min(gone)}'"
-    taken = [name for other in others for name in other.transactions if name in transactions]
-    if taken:
-        return "it took the same source"
+    contents = _contents(transactions)
+    for other in others:
+        is_known = not transactions.keys().isdisjoint(other.transactions)
+        if is_known or not contents.isdisjoint(_contents(other.transactions)):
+            return "it took the same source"
     if any(not other.metadata.get(OPERATION) for other in others):
         return "it was not made by Chronicle's own operations"
     if any(other.metadata[OPERATION] == ADD_COLUMN for other in others):
@@ -218,6 +223,11 @@ def why_unsafe(
         if any(low <= file.t_max and file.t_min <= high for low, high in theirs):
             return "it wrote events of the same time"
     return None
+
+
+def _contents(transactions: Mapping[str, int]) -> frozenset[int]:
+    """Return what stands for the contents of sources, by whatever path they were taken."""
+    return frozenset(n for name, n in transactions.items() if name.startswith(SOURCE_PREFIX))
 
 
 def keeps_order(change: Change, live: Sequence[DataFile]) -> bool:

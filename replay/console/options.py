@@ -204,9 +204,8 @@ def _read_table(path: str) -> pa.Table:
     from pyarrow import csv, json
 
     from chronicle.ingest.typed_files import arrow_table
-    from chronicle.parquet_files import parquet_table
-
     from chronicle.log.foreign_layouts import check_named
+    from chronicle.parquet_files import parquet_table
 
     check_named([Path(path)], is_pattern=False)
     readers = {

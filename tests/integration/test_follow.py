@@ -7,6 +7,7 @@ import threading
 import time as clock
 from collections.abc import Callable
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,6 @@ import pytest
 
 from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest import FollowReport, follow, ingest
-from chronicle.ingest.follow import default_place, open_checkpoint
-from chronicle.log import delta_log
 from chronicle.store import Store, create_store
 from chronicle.write import commit
 from indexing import RunWriter
@@ -26,7 +25,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setattr(import_module("chronicle.ingest.follow"), "POLL_SECONDS", 0.05)
     (tmp_path / "in").mkdir()
     return create_store(tmp_path / "store")
 
@@ -100,31 +100,18 @@ def test_batch_that_failed_around_its_commit_is_taken_once(
     assert all(file.has_tree for file in store.stream("s").snapshot().files)
 
 
-def test_lost_or_foreign_checkpoint_takes_nothing_twice_and_leaves_nothing_out(
-    store: Store,
-) -> None:
-    rows = arrive(store, "a.parquet", [1, 2])
-    once(store)
-    place = default_place(store, "s", store.path.parent / "in")
-    shutil.rmtree(place)
-    rows += arrive(store, "b.parquet", [3], first=10)
-    assert once(store).n_skipped == 1
-    assert read_rows(store) == by_time(rows)
-
-    # The stream is gone, and its checkpoint is not.
-    shutil.rmtree(store.path / "s")
-    fresh = Store(store.path)
-    assert follow(fresh, "s", store.path.parent / "in", options(), once=True).n_events == 3
-
-
-def test_file_that_was_ingested_is_not_followed_again(store: Store) -> None:
+def test_what_was_taken_is_known_by_the_log_of_the_stream_alone(store: Store) -> None:
     rows = arrive(store, "a.parquet", [1, 2])
     ingest(store, "s", [store.path.parent / "in" / "a.parquet"], options())
     assert once(store).n_skipped == 1
-    events = store.path / "s" / "events"
-    with open_checkpoint(default_place(store, "s", store.path.parent / "in"), store, "s") as lent:
-        assert delta_log.transaction_version(events, lent.application_id) == 0
-    assert read_rows(store) == rows
+    rows += arrive(store, "b.parquet", [3], first=10)
+    report = once(store)
+    assert (report.n_events, report.n_skipped) == (1, 1)
+    assert read_rows(store) == by_time(rows)
+    assert [entry.name for entry in store.path.iterdir() if entry.is_dir()] == ["s"]
+
+    shutil.rmtree(store.path / "s")  # and with the log goes what was taken
+    assert once(Store(store.path)).n_events == 3
 
 
 def test_batch_without_a_usable_record_goes_to_the_quarantine_and_does_not_stop(

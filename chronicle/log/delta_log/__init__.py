@@ -1,5 +1,6 @@
 """The one home of the Delta log: create tables, commit to them, list what lives in a version."""
 
+from chronicle.log.delta_log.applications import numbers_by_application
 from chronicle.log.delta_log.files import (
     APPLICATION_ID,
     ASIDE_FOLDER,
@@ -63,6 +64,7 @@ __all__ = [
     "load_foreign",
     "load_table",
     "new_files",
+    "numbers_by_application",
     "odd_folders",
     "put_aside",
     "table_exists",

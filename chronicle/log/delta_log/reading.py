@@ -75,8 +75,8 @@ class LoggedChange:
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
-    transactions: frozenset[str]
-    """Application ids it carries a number of."""
+    transactions: Mapping[str, int]
+    """The numbers it gives to applications, by their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,11 @@ def _to_change(version: int, lines: list[dict[str, Any]]) -> LoggedChange:
         {name: value for name, value in info.items() if isinstance(value, str)},
         tuple(unquote(line["add"]["path"]) for line in lines if "add" in line),
         tuple(unquote(line["remove"]["path"]) for line in lines if "remove" in line),
-        frozenset(line["txn"]["appId"] for line in lines if "txn" in line) - {APPLICATION_ID},
+        {
+            line["txn"]["appId"]: int(line["txn"]["version"])
+            for line in lines
+            if "txn" in line and line["txn"]["appId"] != APPLICATION_ID
+        },
     )
 
 

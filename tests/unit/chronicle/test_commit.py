@@ -218,7 +218,7 @@ def written(
 
 
 def logged(operation: str, *added: str) -> LoggedChange:
-    return LoggedChange(1, {OPERATION: operation}, added, (), frozenset())
+    return LoggedChange(1, {OPERATION: operation}, added, (), {})
 
 
 @pytest.mark.parametrize("operation", [APPEND, COMPACT])
@@ -228,6 +228,23 @@ def test_append_into_what_another_file_now_spans_is_unsafe(operation: str) -> No
     assert why_unsafe(change, others, [live("m", 1, 50)], {}) is not None
     assert why_unsafe(change, others, [live("m", 30, 50)], {}) is not None
     assert why_unsafe(change, others, [live("m", 31, 50)], {}) is None
+
+
+@pytest.mark.parametrize(
+    ("theirs", "is_safe"),
+    [
+        pytest.param({"chronicle.source.a": 5}, False, id="the same path"),
+        pytest.param({"chronicle.source.b": 7}, False, id="the same content by another path"),
+        pytest.param({"chronicle.source.b": 5}, True, id="another file"),
+        pytest.param({"chronicle.returned.b": 7}, True, id="no file"),
+    ],
+)
+def test_source_that_another_commit_took_makes_a_change_unsafe(
+    theirs: dict[str, int], is_safe: bool
+) -> None:
+    other = LoggedChange(1, {OPERATION: APPEND}, (), (), theirs)
+    reason = why_unsafe(Change(()), [other], [], {"chronicle.source.a": 7})
+    assert (reason is None) == is_safe
 
 
 #   before    a [1..10]      b [20..30]      c [40..50]

@@ -356,7 +356,10 @@ def test_transactions_ride_in_commits_and_outlive_checkpoints(tmp_path: Path):
     delta_log.commit_changes(
         path, read_version=0, metadata={}, transactions={"source.a": big, "source.b": 2}
     )
-    assert delta_log.changes_since(path, 0)[0].transactions == {"source.a", "source.b"}
+    assert delta_log.changes_since(path, 0)[0].transactions.keys() == {
+        "source.a",
+        "source.b",
+    }
     for i in range(1, 105):
         _add(path, f"f{i}.parquet", read_version=i)
     (checkpoint, *_) = sorted((path / "_delta_log").glob("*.checkpoint.parquet"))

@@ -31,7 +31,7 @@ def test_file_that_another_process_takes_meanwhile_is_not_taken_twice(
     path = tmp_path / "next.csv"
     path.write_text("t,x\n2,2\n")
     beat = partial(append_files, store, "s", [path], AppendOptions())
-    meet(monkeypatch, subject, "taken", beat, after=True)
+    meet(monkeypatch, subject, "sort_sources", beat, after=True)
     with pytest.raises(SourceError, match=r"another process took .*next.csv"):
         append_files(store, "s", [path], AppendOptions())
     assert [row["x"] for row in read_rows(store)] == [1, 2]

@@ -11,9 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from chronicle.errors import SchemaError, SourceError, StorageError
+from chronicle.errors import SchemaError, SourceError
 from chronicle.ingest import IngestOptions, follow
-from chronicle.ingest.follow import default_place, last_batch, last_committed, open_checkpoint
 from chronicle.ingest.preparation import (
     Checksums,
     Request,
@@ -42,14 +41,14 @@ def put(stream: Stream, name: str, t: int) -> Path:
     return write_rows(stream.path.parent.parent / name, [{"t": t, "n": 0, "pad": ""}], TIES)
 
 
-def take(stream: Stream, path: Path, **transactions: int) -> None:
+def take(stream: Stream, path: Path) -> None:
     """Append a row as if it came from a file."""
-    riding = to_transactions([read_source(path)]) | transactions
+    riding = to_transactions({}, [read_source(path)])
     append(stream, pa.table({"t": [1], "n": [0], "pad": [""]}), transactions=riding)
 
 
 def request(stream: Stream, **given: Any) -> Request:
-    more = {name: given.pop(name) for name in ("lateness", "transactions") if name in given}
+    more = {name: given.pop(name) for name in ("lateness",) if name in given}
     options = IngestOptions(**{"time": "t", **given})
     return Request(Store(stream.path.parent), "s", options, None, lambda _: None, **more)
 
@@ -81,19 +80,15 @@ def test_source_that_changed_is_an_error_only_under_its_own_path(stream: Stream)
     assert left(request(stream), [put(stream, "b.parquet", 2)]) == ["b.parquet"]
 
 
-def test_same_content_is_taken_under_another_path_and_into_another_stream(stream: Stream) -> None:
+def test_same_content_is_taken_into_another_stream_and_by_name_once(stream: Stream) -> None:
     a, b = put(stream, "a.parquet", 1), put(stream, "b.parquet", 1)
     take(stream, a)
-    assert left(request(stream), [a, b]) == ["b.parquet"]
+    assert left(request(stream), [a, b]) == []
+    assert left(request(stream, again=True), [b]) == ["b.parquet"]
     Store(stream.path.parent).create_stream("other", TIES, StreamSettings(time="t"))
-    assert left(replace(request(stream), stream_name="other"), [a, b]) == ["a.parquet", "b.parquet"]
-
-
-def test_batch_whose_number_the_stream_has_is_taken(stream: Stream) -> None:
-    a = put(stream, "a.parquet", 1)
-    take(stream, put(stream, "b.parquet", 1), follower=7)
-    for number, expected in ((6, []), (7, []), (8, ["a.parquet"])):
-        assert left(request(stream, transactions={"follower": number}), [a]) == expected
+    other = replace(request(stream), stream_name="other")
+    assert left(other, [a, b]) == ["a.parquet"]
+    assert left(replace(other, stream_name="new"), [a, b]) == ["a.parquet"]
 
 
 def test_fingerprint_depends_on_size_and_checksum_and_has_63_bits() -> None:
@@ -199,42 +194,3 @@ def test_following_asks_for_a_folder_and_takes_nothing_again(
         follow(store, "s", tmp_path / "none", IngestOptions(time="t"))
     with pytest.raises(SourceError, match="leave --again out"):
         follow(store, "s", tmp_path, IngestOptions(time="t", again=True))
-
-
-def test_checkpoint_stays_while_it_is_not_ahead_of_its_stream(
-    stream: Stream, tmp_path: Path
-) -> None:
-    store, place = Store(stream.path.parent), tmp_path / "place"
-    with open_checkpoint(place, store, "s") as first:
-        commits = first.spark_dir / "commits"
-        commits.mkdir(parents=True)
-        (commits / "0").touch()
-        (commits / ".0.crc").touch()
-    assert last_batch(first.spark_dir) == 0
-    take(stream, put(stream, "a.parquet", 1), **{first.application_id: 0})
-    with open_checkpoint(place, store, "s") as second:
-        assert second == first
-        assert last_committed(second, store, "s") == 0
-    (commits / "1").touch()  # done for Spark, and not in the stream: the stream was restored
-    with open_checkpoint(place, store, "s") as third:
-        assert third.id != first.id
-        assert last_batch(third.spark_dir) == -1
-
-
-def test_checkpoint_is_held_by_one_process(stream: Stream, tmp_path: Path) -> None:
-    store = Store(stream.path.parent)
-    with (
-        open_checkpoint(tmp_path / "place", store, "s"),
-        pytest.raises(StorageError, match="another process follows"),
-        open_checkpoint(tmp_path / "place", store, "s"),
-    ):
-        pytest.fail("two hold one checkpoint")
-
-
-def test_checkpoints_of_folders_and_streams_lie_apart_in_the_store(tmp_path: Path) -> None:
-    store = create_store(tmp_path / "store")
-    cases = [("s", tmp_path / "a"), ("s", tmp_path / "b"), ("r", tmp_path / "a")]
-    places = {default_place(store, name, folder) for name, folder in cases}
-    assert len(places) == 3
-    assert all(store.path in place.parents for place in places)
-    assert store.stream_names() == ()
