@@ -104,7 +104,28 @@ def show_time(time: int, kind: TimeType) -> str:
     if kind == "integer":
         return str(time)
     zone = "Z" if kind == "timestamp_utc" else ""
-    return str(np.datetime64(time, "us")).removesuffix(".000000") + zone
+    return _trimmed(str(np.datetime64(time, "us"))) + zone
+
+
+def show_times(values: pa.Array) -> list[str | None]:
+    """Return dates and timestamps of any unit as `show_time` does, however far they are.
+
+    Why: Python ends with the year 9999, and Arrow's own texts are wrong beyond 32767.
+    """
+    is_date = pat.is_date(values.type)
+    days = values.cast(pa.date32()).cast(pa.int32()) if is_date else values.cast(pa.int64())
+    unit: Any = "D" if is_date else values.type.unit
+    zone = "Z" if not is_date and values.type.tz is not None else ""
+    return [
+        None if one is None else _trimmed(str(np.datetime64(one, unit))) + zone
+        for one in days.to_pylist()
+    ]
+
+
+def _trimmed(time: str) -> str:
+    """Return a time without a fraction of zeros."""
+    whole, _, fraction = time.partition(".")
+    return time if fraction.strip("0") else whole
 
 
 def is_ascending(times: npt.NDArray[np.int64]) -> bool:

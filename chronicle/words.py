@@ -29,6 +29,13 @@ def because(reasons: Mapping[str, int]) -> list[str]:
     return [f"{count:,} because {reason}" for reason, count in reasons.items()]
 
 
+def time_lines(first: str | None, last: str | None) -> list[str]:
+    """Return the line of a report on the times of events; none where there are no events."""
+    if first is None:
+        return []
+    return [f"  first time {first}, last {last}" if first != last else f"  time {first}"]
+
+
 def quarantine_lines(n_rows: int, reasons: Mapping[str, int] | None = None) -> list[str]:
     """Return the lines of a report on rows put into quarantine; none where there are none."""
     if not n_rows:

@@ -384,6 +384,7 @@ def _stamp(path: Path) -> Stamp | None:
 
 def _in_words(report: IngestReport, n_files: int) -> str:
     parts = [number_of(n_files, "file"), number_of(report.n_events, "event")]
+    parts += [f"times {report.first_time} to {report.last_time}"] if report.first_time else []
     parts += [f"{report.n_late:,} of them late"] if report.n_late else []
     parts += [f"{report.n_quarantined:,} quarantined"] if report.n_quarantined else []
     return ", ".join(parts)

@@ -5,12 +5,11 @@ They are never stored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import pyarrow as pa
 
-from chronicle.write.quarantine import QUARANTINE_SCHEMA
+from chronicle.write.quarantine import QUARANTINE_SCHEMA, to_json
 
 RESERVED_PREFIX = "__chronicle_"
 
@@ -57,18 +56,25 @@ def split_faults(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]
 
 
 def to_quarantine(
-    records: pa.RecordBatch, *, batch_id: str, sources: Sequence[str], reason: str | None = None
+    records: pa.RecordBatch,
+    *,
+    batch_id: str,
+    sources: Sequence[str],
+    reading: str | None,
+    reason: str | None = None,
 ) -> pa.Table:
     """Return rows of the quarantine table for records that are no events.
 
-    Records that are events are put aside for ``reason``. ``sources`` are names by position.
+    Records that are events are put aside for ``reason``. ``sources`` are names by position;
+    ``reading`` are the options by which their cells are read.
     """
     n = records.num_rows
     reasons, texts = records.column(REASON), records.column(RECORD)
     if reason is not None:
         events = records.drop_columns(HELPERS.names)
         reasons = pa.array([reason] * n, pa.string())
-        texts = pa.array([json.dumps(row, default=str) for row in events.to_pylist()], pa.string())
+        texts = pa.array(to_json(events), pa.string())
+        reading = None  # values were read
     return pa.table(
         [
             pa.array([batch_id] * n, pa.string()),
@@ -77,6 +83,7 @@ def to_quarantine(
             texts,
             records.column(LINE),
             records.column(CELLS),
+            pa.array([reading] * n, pa.string()),
         ],
         schema=QUARANTINE_SCHEMA,
     )

@@ -90,8 +90,18 @@ class JsonRecords:
                 if at in wanted:
                     yield Place(line, text)
 
-    def cells_of(self, _text: str, *, doubtful: str | None = None) -> None:
-        """Return nothing: a record is an object itself, which has its cells by name."""
+    def cells_of(self, text: str, *, doubtful: str | None = None) -> str | None:  # noqa: ARG002
+        """Return the fields of a record as a JSON object, once its objects are flattened.
+
+        None without --flatten: a record is an object itself, which has its cells by name.
+        """
+        if not self.flatten:
+            return None
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return json.dumps(flattened(record)) if type(record) is dict else None
 
     def first(self, n: int) -> list[tuple[int, dict[str, Any]]]:
         """Return the first records and their lines."""

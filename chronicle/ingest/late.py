@@ -61,6 +61,8 @@ class LateFile:
 
     path: str
     n_events: int
+    t_min: int
+    t_max: int
 
 
 def to_slots(times: Ints, t_min: Ints, t_max: Ints) -> Ints:
@@ -107,9 +109,9 @@ class LateWriter:
         slots = to_slots(times, *self._bounds)
         borders = [0, *(np.flatnonzero(np.diff(slots)) + 1).tolist(), len(slots)]
         for start, stop in pairwise(borders):
-            self._write(int(slots[start]), events.slice(start, stop - start))
+            self._write(int(slots[start]), events.slice(start, stop - start), times[start:stop])
 
-    def _write(self, slot: int, events: pa.Table) -> None:
+    def _write(self, slot: int, events: pa.Table, times: Ints) -> None:
         if self._writer is None or self._files[-1].slot != slot:
             self._end_file()
             # A task may be run twice, the second time while what the first wrote is read.
@@ -118,11 +120,13 @@ class LateWriter:
             with writing(path):
                 self._route.folder.mkdir(parents=True, exist_ok=True)
                 self._writer = pa.ipc.new_file(str(path), self._schema)
-            self._files.append(LateFile(slot, self._part, str(path), 0))
+            first = int(times[0])
+            self._files.append(LateFile(slot, self._part, str(path), 0, first, first))
         with writing(Path(self._files[-1].path)):
             self._writer.write_table(events)
         file = self._files[-1]
-        self._files[-1] = replace(file, n_events=file.n_events + events.num_rows)
+        n_events = file.n_events + events.num_rows
+        self._files[-1] = replace(file, n_events=n_events, t_max=int(times[-1]))
 
     def close(self) -> list[LateFile]:
         """Complete the files and return them."""

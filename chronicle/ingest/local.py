@@ -22,7 +22,7 @@ from chronicle.ingest.cells import Guess, join_guesses
 from chronicle.ingest.helper_columns import REASON, to_quarantine
 from chronicle.ingest.preparation import check_settings, nothing_usable
 from chronicle.ingest.read_files import Cut, Piece, guess_columns, read_piece
-from chronicle.ingest.read_options import ReadOptions
+from chronicle.ingest.read_options import ReadOptions, options_to_json
 from chronicle.ingest.read_plan import Inspected, ReadPlan, inspect_sources, make_plan, text_plan
 from chronicle.ingest.report import AppendOptions, cut_notes
 from chronicle.ingest.source_memory import (
@@ -395,6 +395,7 @@ def _read(files: SourceSet, plan: ReadPlan) -> tuple[pa.Table, pa.Table, Cut, fr
     cut, empty = Cut(), set(files.files)
     events: list[pa.RecordBatch] = []
     aside = [QUARANTINE_SCHEMA.empty_table()]
+    reading = options_to_json(plan.options)
     for position, path in enumerate(files.files):
         stop = len(rows_of_groups(path)) if files.format is SourceFormat.PARQUET else 0
         for batch in read_piece(Piece(position, str(path), 0, stop), plan, cut=cut):
@@ -403,7 +404,8 @@ def _read(files: SourceSet, plan: ReadPlan) -> tuple[pa.Table, pa.Table, Cut, fr
             if batch.column(REASON).null_count == batch.num_rows:
                 events.append(batch.select(plan.schema.names))
             else:
-                aside.append(to_quarantine(batch, batch_id="", sources=plan.names))
+                rows = to_quarantine(batch, batch_id="", sources=plan.names, reading=reading)
+                aside.append(rows)
     table = pa.Table.from_batches(events, plan.schema)
     return table, pa.concat_tables(aside), cut, frozenset(empty)
 

@@ -54,7 +54,7 @@ from chronicle.jobs import Told
 from chronicle.maintenance.compaction import tidy_after
 from chronicle.store import Store, Stream, create_store
 from chronicle.stream_folder import move_files, open_staging, put_in_place
-from chronicle.time import from_int64
+from chronicle.time import from_int64, show_time, time_type
 from chronicle.words import megabytes, number_of
 from chronicle.write.append import Late
 from chronicle.write.block_writer import WrittenFile
@@ -261,7 +261,21 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
         *reading.plan.notes,
         *cut_notes(cut.n_values, cut.n_twice, job.request.options.ambiguous),
     )
-    return replace(report, in_order=survey.in_order, notes=notes)
+    first, last = _time_span(outputs, schema, job.settings.time)
+    return replace(report, in_order=survey.in_order, notes=notes, first_time=first, last_time=last)
+
+
+def _time_span(
+    outputs: TaskOutput, schema: pa.Schema, column: str
+) -> tuple[str, str] | tuple[None, None]:
+    """Return the first and the last time of the events that are taken."""
+    spans = [(file.t_min, file.t_max) for file in outputs.files]
+    spans += [(file.t_min, file.t_max) for file in outputs.late]
+    if not spans:
+        return None, None
+    kind = time_type(schema.field(column).type, column=column)
+    first, last = min(t_min for t_min, _ in spans), max(t_max for _, t_max in spans)
+    return show_time(first, kind), show_time(last, kind)
 
 
 def _inspect(job: Job) -> Inspected:

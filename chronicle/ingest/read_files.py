@@ -27,7 +27,7 @@ from chronicle.ingest.typed_files import read_typed
 from chronicle.paths import repeated
 from chronicle.time import cut_to_us, to_us
 from chronicle.type_names import sql_type
-from chronicle.write.quarantine import to_records
+from chronicle.write.quarantine import to_json
 
 _FAULTS_TOGETHER = 1 << 14
 
@@ -100,13 +100,13 @@ def _read(piece: Piece, plan: ReadPlan, *, time_only: bool, cut: Cut) -> Iterato
         return
     records = open_records(Path(piece.path), plan, columns=tuple(plan.schema.names))
     faults: list[tuple[int, str]] = []
-    refusals: list[_Refusal] = []
+    refusals: list[Refusal] = []
     for batch, folds in _in_order(records, plan, lambda batch: batch.cells[plan.time]):
         events, bad = to_events(batch, plan, refusals, cut=cut, folds=folds)
         faults += bad
         if events.num_rows:
             yield with_helpers(events, piece)
-    _raise_first(refusals, records, plan, piece)
+    raise_first(refusals, records, plan, piece)
     yield from _faults_of_text(records, faults, plan, piece)
 
 
@@ -154,7 +154,7 @@ def faulty_records(
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusal:
+class Refusal:
     """A cell for which nothing of its file is taken."""
 
     number: int
@@ -166,7 +166,7 @@ class _Refusal:
 def to_events(
     batch: RecordBatch,
     plan: ReadPlan,
-    refusals: list[_Refusal],
+    refusals: list[Refusal],
     *,
     cut: Cut,
     folds: Folds | None = None,
@@ -175,7 +175,7 @@ def to_events(
     reasons = np.zeros(batch.n_records, object)
     columns: dict[str, pa.Array] = {}
     if plan.format is SourceFormat.JSON:
-        _refuse_unknown(batch, plan, refusals)
+        refuse_unknown(batch, plan, refusals)
     for one in plan.schema:
         if one.name == plan.time:
             continue
@@ -212,14 +212,15 @@ def to_events(
     return events.filter(pa.array(~wrong)), found
 
 
-def _refuse_unknown(batch: RecordBatch, plan: ReadPlan, refusals: list[_Refusal]) -> None:
+def refuse_unknown(batch: RecordBatch, plan: ReadPlan, refusals: list[Refusal]) -> None:
+    """Note the fields of JSON that the plan has no column for."""
     for name in batch.cells.keys() - set(plan.schema.names) - plan.left_out:
         valid = batch.cells[name].is_valid().to_numpy(zero_copy_only=False)
         if name in batch.nested:
             valid = valid | batch.nested[name].to_numpy(zero_copy_only=False)
         if valid.any():
             number = batch.first + int(np.flatnonzero(valid)[0])
-            refusals.append(_Refusal(number, name, None))
+            refusals.append(Refusal(number, name, None))
 
 
 def _has_comma(
@@ -236,7 +237,7 @@ def _refuse_fractions(
     name: str,
     bad: npt.NDArray[np.bool_],
     plan: ReadPlan,
-    refusals: list[_Refusal],
+    refusals: list[Refusal],
 ) -> None:
     """Refuse numbers with a fraction in a column of integers: they are no mere mistakes."""
     texts = as_text(batch.cells[name]).filter(pa.array(bad))
@@ -246,12 +247,13 @@ def _refuse_fractions(
     if broken.any():
         row = int(np.flatnonzero(broken)[0])
         number = batch.first + int(np.flatnonzero(bad)[row])
-        refusals.append(_Refusal(number, name, str(texts[row].as_py())))
+        refusals.append(Refusal(number, name, str(texts[row].as_py())))
 
 
-def _raise_first(
-    refusals: Sequence[_Refusal], records: Records, plan: ReadPlan, piece: Piece
+def raise_first(
+    refusals: Sequence[Refusal], records: Records, plan: ReadPlan, piece: Piece
 ) -> None:
+    """Raise the refusal of the first cell for which nothing of its file is taken, if any is."""
     if not refusals:
         return
     first = min(refusals, key=lambda one: one.number)
@@ -387,7 +389,7 @@ def _faults_of_rows(
 ) -> pa.RecordBatch:
     """Return the rows of a batch that have a reason; ``schema`` is that of the events."""
     places = np.flatnonzero(reasons)
-    records = to_records(batch.take(pa.array(places)))
+    records = to_json(batch.take(pa.array(places)))
     rows = [
         (reason, record, None, None)
         for reason, record in zip(reasons[places].tolist(), records, strict=True)

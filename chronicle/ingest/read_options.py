@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
+import shlex
 from dataclasses import dataclass, fields
+from typing import Any
 
 import pyarrow as pa
 
@@ -74,6 +77,45 @@ class ReadOptions:
     """Which instant is meant by a local time that clocks show twice: ``earlier``, ``later``, or
     ``infer``, by the order of the file. None puts such records aside, as it does with times that
     clocks skip."""
+
+
+VALUE_OPTIONS = ("decimal_comma", "null", "time_format", "time_unit", "time_zone", "ambiguous")
+"""Options that say what a cell means, wherever it stands."""
+
+
+def options_to_json(options: ReadOptions) -> str:
+    """Return the options that were given as a JSON object. Pure."""
+    found = {one.name: getattr(options, one.name) for one in fields(ReadOptions)}
+    return json.dumps({name: value for name, value in found.items() if value or value == ""})
+
+
+def options_from_json(text: str | None) -> ReadOptions:
+    """Return options that `options_to_json` wrote; without a text, those that say nothing."""
+    given: dict[str, Any] = {} if text is None else json.loads(text)
+    unknown = sorted(given.keys() - {one.name for one in fields(ReadOptions)})
+    if unknown:
+        raise SourceError(
+            f"rows of the quarantine were read with {unknown[0]!r}, which this version does not "
+            "know; put them back with the version that put them aside, or a newer one"
+        )
+    lists = {name: tuple(one) for name, one in given.items() if type(one) is list}
+    return ReadOptions(**{**given, **lists})
+
+
+def options_in_words(options: ReadOptions) -> str:
+    """Return what cells are read by, as it is given to a command; empty if nothing is. Pure.
+
+    Examples
+    --------
+    >>> options_in_words(ReadOptions(decimal_comma=True, null=("NA",), time_format="dd.MM.yyyy"))
+    "--decimal-comma --null NA --time-format dd.MM.yyyy"
+    """
+    words: list[str] = []
+    for name in VALUE_OPTIONS:
+        value, flag = getattr(options, name), f"--{name.replace('_', '-')}"
+        for one in value if type(value) is tuple else [value]:
+            words += [flag] if one is True else [flag, shlex.quote(one)] if one else []
+    return " ".join(words)
 
 
 def check_read_options(options: ReadOptions, format_name: str) -> None:

@@ -153,7 +153,7 @@ def inspect_sources(
         sources = sources.without_own(columns)
         if stream_schema is not None:
             names = sources.schema_in_files(stream_schema).names
-            _check_columns(columns, names, where=called[0], whose="the stream")
+            check_columns(columns, names, where=called[0], whose="the stream")
         return replace(found, sources=sources, dialect=dialect, columns=columns)
     nested, fields = _inspect_json(sources.files, options, stream_schema)
     return replace(found, sources=sources.without_own(fields), nested=nested)
@@ -220,7 +220,7 @@ def _plan_in_files(
         names = names or tuple(dict.fromkeys((*guesses, *stated)))
         if not names:
             raise SourceError(f"'{found.names[0]}' holds no record; leave it out")
-    _check_columns(tuple(stated), names, where="--schema", whose=f"'{found.names[0]}'", all_=False)
+    check_columns(tuple(stated), names, where="--schema", whose=f"'{found.names[0]}'", all_=False)
     nested = [name for name in names if name not in stated and guesses[name].is_nested]
     taken = [name for name in names if name not in nested]
     check_column_names(taken, time=time, where=f"'{found.names[0]}'")
@@ -408,7 +408,7 @@ def _inspect_csv(
     return dialect, headers[0]
 
 
-def _check_columns(
+def check_columns(
     header: Sequence[str], names: Sequence[str], *, where: str, whose: str, all_: bool = True
 ) -> None:
     """Check that a header names just these columns, in any order; some of them, if not ``all_``."""
@@ -468,7 +468,7 @@ def _is_spread(path: Path, encoding: str) -> bool:
 
 
 def _check_stated(stated: Mapping[str, pa.Field], stream_schema: pa.Schema) -> None:
-    _check_columns(
+    check_columns(
         tuple(stated), stream_schema.names, where="--schema", whose="the stream", all_=False
     )
     for name, one in stated.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chronicle.ingest.read_options import ReadOptions
-from chronicle.words import number_of, quarantine_lines
+from chronicle.words import number_of, quarantine_lines, time_lines
 from chronicle.write.append import Late
 
 
@@ -107,8 +107,14 @@ class IngestReport:
     notes: tuple[str, ...] = ()
     """What is to be known of how the files were read."""
 
+    first_time: str | None = None
+    """Time of the first event added, by its time; None if none was."""
+
+    last_time: str | None = None
+
     def __str__(self) -> str:
         lines = [*self.notes, f"stream '{self.stream}': {self._added()}, version {self.version}"]
+        lines += time_lines(self.first_time, self.last_time)
         lines.append(f"store: {self.store_path}")
         if self.n_skipped:
             sources = number_of(self.n_skipped, "source")

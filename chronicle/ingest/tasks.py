@@ -21,6 +21,7 @@ from chronicle.ingest.jobs import run_on_partitions, spark_runner
 from chronicle.ingest.late import LateRoute
 from chronicle.ingest.preparation import Job, to_units
 from chronicle.ingest.read_files import Cut, Piece, guess_columns, read_piece
+from chronicle.ingest.read_options import options_to_json
 from chronicle.ingest.read_plan import Inspected, ReadPlan, make_plan, text_plan
 from chronicle.ingest.sources import SourceFormat, SourceSet
 from chronicle.ingest.survey import Split, Survey, summarise_splits
@@ -207,6 +208,7 @@ def to_write_task(
         sources=tuple(str(path) for path in job.sources.files),
         parts=ranks if survey.in_order else None,
         late=route,
+        reading=options_to_json(job.request.options),
     )
 
 

@@ -292,7 +292,8 @@ def _wrong_weekday(fields: _Fields, days: Ints) -> Mask:
         return np.zeros(fields.n, np.bool_)
     names = pc.utf8_slice_codeunits(pc.utf8_lower(fields.texts("weekday")), 0, 3)
     at = pc.fill_null(pc.index_in(names, pa.array(_WEEKDAYS)), -1)
-    return fields.is_there("weekday") & (at.to_numpy(zero_copy_only=False) != (days + 3) % 7)
+    is_other: Mask = at.to_numpy(zero_copy_only=False) != (days + 3) % 7
+    return fields.is_there("weekday") & is_other
 
 
 def _hours(fields: _Fields) -> tuple[Ints, Mask]:

@@ -46,6 +46,9 @@ class WriteTask:
     late: LateRoute | None = None
     """Where events older than the stream's end go; None where there are none."""
 
+    reading: str | None = None
+    """Options by which the sources are read, as JSON."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskOutput:
@@ -136,7 +139,11 @@ class _Sorter:
         if records.num_rows:
             task = self._task
             rows = to_quarantine(
-                records, batch_id=task.batch_id, sources=task.sources, reason=reason
+                records,
+                batch_id=task.batch_id,
+                sources=task.sources,
+                reading=task.reading,
+                reason=reason,
             )
             self.quarantine.write(rows)
 

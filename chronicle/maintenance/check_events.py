@@ -322,7 +322,7 @@ def _check_records(path: Path, file: LiveFile, findings: Findings) -> set[str]:
         findings.fault(QUARANTINE, path, what, _RESTORE_RECORDS, unread=unread_remedy(error))
         return set()
     wrong = None
-    if list(table.schema) not in [list(QUARANTINE_SCHEMA)[:n] for n in (4, 5, 6)]:  # older ones
+    if list(table.schema) not in [list(QUARANTINE_SCHEMA)[:n] for n in (4, 5, 6, 7)]:  # older ones
         wrong = "its columns are not those of the quarantine"
     elif size != file.size_bytes:
         wrong = f"it has {size} bytes, the log says {file.size_bytes}"

@@ -17,7 +17,7 @@ from chronicle.errors import LateEventError, SourceError, did_you_mean
 from chronicle.schema import conform
 from chronicle.snapshot import Snapshot
 from chronicle.store import Stream, watched
-from chronicle.time import from_int64, is_ascending, times_of
+from chronicle.time import from_int64, is_ascending, show_time, time_type, times_of
 from chronicle.tree.summary import Ints
 from chronicle.write.block_writer import WrittenFile, removed_on_failure, write_ordered
 from chronicle.write.commit import (
@@ -154,7 +154,12 @@ def _try(job: _Append, events: pa.Table, aside: Mapping[str, pa.Table]) -> Appen
     reasons: dict[str, int] = {}
     for file in quarantine:
         reasons |= file.reasons
+    taken = times if job.policy is not Late.QUARANTINE else times[n_late:]
+    time = job.stream.settings.time
+    kind = time_type(snapshot.schema.field(time).type, column=time)
     return AppendReport(
+        first_time=show_time(int(taken[0]), kind) if len(taken) else None,
+        last_time=show_time(int(taken[-1]), kind) if len(taken) else None,
         n_events=late.num_rows + new.num_rows,
         n_late=late.num_rows,
         n_rewritten=len(removed),

@@ -25,6 +25,7 @@ from chronicle.log import delta_log
 from chronicle.log.delta_log import Commit, add_columns, commit_changes, create_table, new_files
 from chronicle.store import Stream
 from chronicle.stream_folder import make_table_folder
+from chronicle.time import show_times
 
 QUARANTINE_TABLE = "quarantine"
 """Delta table of a stream that holds the records put aside."""
@@ -37,6 +38,7 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("record", pa.string()),  # as it stands in the source; Parquet rows as JSON
         pa.field("line", pa.int64()),  # of a text file; not in files of version 0.2
         pa.field("cells", pa.string()),  # of a CSV record, a JSON object; not in older files
+        pa.field("reading", pa.string()),  # options its cells are read by; not in older files
     ]
 )
 
@@ -96,28 +98,23 @@ class QuarantineWriter:
 
 def rows_of_events(events: pa.Table, *, batch_id: str, reason: str, source: str) -> pa.Table:
     """Return rows of the quarantine table for events put aside whole, their cells as JSON."""
-    records = to_records(events)
+    records = to_json(events)
     n = len(records)
-    columns = [[batch_id] * n, [reason] * n, [source] * n, records, [None] * n, [None] * n]
+    nothing: list[None] = [None] * n
+    columns = [[batch_id] * n, [reason] * n, [source] * n, records, nothing, nothing, nothing]
     return pa.table(columns, schema=QUARANTINE_SCHEMA)
 
 
-def to_records(rows: pa.Table | pa.RecordBatch) -> list[str]:
-    """Return rows as JSON; times as text, since Python has none beyond the year 9999."""
+def to_json(rows: pa.Table | pa.RecordBatch) -> list[str]:
+    """Return each row as an object of JSON; dates and times as text, however far they are. Pure."""
     names = rows.schema.names
     cells = zip(*map(_cells_of, rows.columns), strict=True)
     return [json.dumps(dict(zip(names, row, strict=True)), default=str) for row in cells]
 
 
 def _cells_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.string())
-    elif pa.types.is_timestamp(column.type):
-        local = column.cast(pa.timestamp(column.type.unit))  # Arrow writes far instants wrongly
-        texts = local.cast(pa.string())
-        is_far = pc.starts_with(texts, "<")
-        zone = "" if column.type.tz is None else "Z"
-        column = pc.if_else(is_far, texts, pc.binary_join_element_wise(texts, zone, ""))
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        return show_times(column)
     cells: list[Any] = column.to_pylist()
     return cells
 
@@ -161,8 +158,14 @@ ROWS_SCHEMA = pa.schema(
 CELLS = "quarantine_cells"
 """Cells of a CSV record as a JSON object, by column of the stream; null where it has none."""
 
-_KEPT = ("reason", "source", "line", "record", "cells")
-_QUARANTINED = ROWS_SCHEMA.append(pa.field(CELLS, pa.string()))
+READING = "quarantine_reading"
+"""Options by which the cells of a record are read, as a JSON object; null for an event that was put
+aside whole, and for records of older versions."""
+
+_KEPT = ("reason", "source", "line", "record", "cells", "reading")
+_QUARANTINED = pa.schema(
+    [*ROWS_SCHEMA, pa.field(CELLS, pa.string()), pa.field(READING, pa.string())]
+)
 
 RETURNED_PREFIX = "chronicle.returned."
 """Delta application ids of this prefix stand for files of the quarantine, and for stretches of
@@ -173,7 +176,7 @@ ROWS_PER_NUMBER = 63
 
 
 def quarantined(stream: Stream) -> pa.Table:
-    """Return the records that are in quarantine now, of `ROWS_SCHEMA`, and their `CELLS`.
+    """Return the records that are in quarantine now, of `ROWS_SCHEMA`, their `CELLS`, `READING`.
 
     Records count from the commit on that names their batch, until they were put back as events. A
     row keeps its name, ``FILE:NUMBER``, for ever.

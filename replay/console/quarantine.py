@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +17,7 @@ from replay.console.options import (
     out_path,
     stream_of,
 )
+from replay.console.reading import MENDED, reads_files
 from replay.console.show import print_table, say
 from replay.console.startup import keep_heavy_libraries_out
 
@@ -23,7 +25,9 @@ FEW = 10
 """Rows that are shown below the counts."""
 
 
+@partial(reads_files, taken=MENDED)
 def quarantine(
+    *,
     stream: StreamArgument,
     store: StoreOption,
     mended: Annotated[
@@ -42,16 +46,19 @@ def quarantine(
             "--out", help="Write all rows to a file, to mend them there.", callback=out_path
         ),
     ] = None,
+    reading: dict[str, Any],
 ) -> None:
     """Show the records that could not be taken, and why; or put mended ones back in.
 
     Write them to a file, correct the stream's columns in it (quarantine_record is not read), take
-    out the rows that stay, and put it back.
+    out the rows that stay, and put it back. Cells are read as they were before, by decimal comma,
+    time format and the like; options given with --put-back count more.
 
     Example: chronicle quarantine crimes --store data --out bad.csv
     """
     keep_heavy_libraries_out()
     from chronicle.ingest.put_back import put_back
+    from chronicle.ingest.read_options import ReadOptions
     from chronicle.write.quarantine import ROWS_SCHEMA, count_reasons, quarantined, to_mend
     from indexing.writer import writer_for
 
@@ -59,8 +66,11 @@ def quarantine(
     if mended is not None:
         if out is not None or output_format is not None or expanded:
             raise typer.BadParameter("it appends, and shows no rows", param_hint="--put-back")
-        say(str(put_back(opened, mended, derived=writer_for(opened))))
+        options = ReadOptions(**reading)
+        say(str(put_back(opened, mended, options, derived=writer_for(opened))))
         return
+    if any(reading.values()):
+        raise typer.BadParameter("how cells are read goes with --put-back")
     found = quarantined(opened)
     if out is not None or output_format is not None:
         target = read_target(output_format, out, rows, is_expanded=expanded)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import partial, wraps
-from inspect import Parameter, signature
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -24,63 +22,12 @@ from replay.console.options import (
     names,
 )
 from replay.console.progress import Progress
+from replay.console.reading import reads_files
 from replay.console.show import say, warn
 from replay.console.startup import keep_heavy_libraries_out
 
-_READING: dict[str, tuple[Any, str]] = {
-    "format": (str | None, "parquet, csv, json or arrow; else by file ending."),
-    "delimiter": (str | None, "What separates CSV cells, as ';' or tab; else found out."),
-    "quote": (str | None, "What encloses CSV cells; '' for nothing."),
-    "encoding": (str | None, "Of text files, as utf-16 or latin-1."),
-    "decimal_comma": (bool, "1,5 is one and a half."),
-    "null": (list[str] | None, "A text that stands for no value, as NA; may be given again."),
-    "columns": (list[str] | None, "Names for CSV files without a header line, as a,b,c."),
-    "schema": (str | None, "Types of text columns, as 'a INT, b STRING'; else found out."),
-    "flatten": (bool, "Fields of JSON objects become columns: a.b becomes a_b."),
-    "time_format": (str | None, "Pattern of times, as dd/MM/yyyy HH:mm or %d/%m/%Y."),
-    "time_unit": (
-        Literal["s", "ms", "us", "ns"] | None,
-        "Unit of times that are numbers since 1970.",
-    ),
-    "time_zone": (str | None, "Zone of local times, as Europe/Berlin."),
-    "ambiguous": (
-        Literal["earlier", "later", "infer"] | None,
-        "Which of two instants a local time is that clocks show twice; infer: by the file's order.",
-    ),
-}
-"""Types and help of the fields of ``ReadOptions``, options of the commands that read files."""
 
-
-def _reads_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take the options of `_READING`, which reach it together as ``reading``."""
-    options = [
-        Parameter(
-            name,
-            Parameter.KEYWORD_ONLY,
-            default=False if kind is bool else None,
-            annotation=Annotated[kind, typer.Option(f"--{name.replace('_', '-')}", help=text)],
-        )
-        for name, (kind, text) in _READING.items()
-    ]
-    own = signature(command, eval_str=True)
-    parameters: list[Parameter] = []
-    for parameter in own.parameters.values():
-        parameters += options if parameter.name == "reading" else [parameter]
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        reading = {name: given.pop(name) for name in _READING}
-        sign = reading["delimiter"]
-        reading["delimiter"] = "\t" if sign in ("tab", "\\t") else sign
-        reading["null"] = tuple(reading["null"] or ())
-        reading["columns"] = names(reading["columns"])
-        command(**given, reading=reading)
-
-    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return run
-
-
-@_reads_files
+@reads_files
 def ingest(
     *,
     sources: Annotated[list[str], typer.Argument(help="Files, folders or globs, in order.")],
@@ -173,7 +120,7 @@ def ingest(
         warn(report.fault)
 
 
-@_reads_files
+@reads_files
 def append(
     *,
     sources: Annotated[

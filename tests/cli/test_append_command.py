@@ -49,9 +49,11 @@ def test_append_adds_each_file_once_or_again_where_it_is_told_so(
     done = command.succeeds("append", path, "--stream", "s")
     assert done.out == ""
     assert "stream 's': 2 events added" in done.err
+    assert "\n  first time 40, last 41\n" in done.err
     write(tmp_path / "b.csv", HEADER + "42,1,,,,\n")
     more = command.succeeds("append", tmp_path / "*.csv", "--stream", "s")
     assert "1 event added" in more.err
+    assert "\n  time 42\n" in more.err
     assert "1 file was taken before and skipped" in more.err
     assert times(command) == list(range(43))
     command.succeeds("append", path, "--stream", "s", "--again")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -141,6 +142,21 @@ def test_instants_are_sorted(tmp_path: Path, store: Store) -> None:
     assert [row["at"] for row in read_rows(store)] == times
 
 
+def test_a_parquet_file_of_many_groups_tells_by_its_order_which_hour_is_meant(
+    tmp_path: Path, store: Store
+) -> None:
+    minutes = [*range(0, 180, 5), *range(120, 240, 5)]  # clocks go back at 03:00
+    local = [datetime(2025, 10, 26) + timedelta(minutes=minute) for minute in minutes]
+    table = pa.table({"t": pa.array(local, pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3)
+    given = options(time_zone="Europe/Berlin", ambiguous="infer", split_bytes=1)
+    report = ingest(store, "s", [tmp_path / "a.parquet"], given)
+    begin = datetime(2025, 10, 25, 22, tzinfo=UTC)
+    expected = [begin + timedelta(minutes=5 * number) for number in range(len(minutes))]
+    assert [row["t"] for row in read_rows(store)] == expected
+    assert report.notes == ("24 times that clocks show twice were taken by the order of the file",)
+
+
 def test_odd_names_of_files_and_columns(tmp_path: Path, store: Store) -> None:
     folder = tmp_path / "we ird%20ü[1]"
     folder.mkdir()
@@ -177,6 +193,8 @@ def test_faulty_records_are_put_aside_in_the_batch_of_their_commit(
     assert {row["source"] for row in rows} == {str(path)}
     placed = {row["line"]: row["record"] for row in rows}
     assert placed == {n: lines[n - 2] for n in (3, 4, 5, 6)}
+    assert {row["reading"] for row in rows} == {json.dumps({"schema": ddl})}
+    assert report.first_time == report.last_time == f"{day}:00"
     newest = delta_log.commits(store.path / "s" / "events")[0]
     assert {row["batch"] for row in rows} == {newest.metadata["quarantine_batch"]}
 

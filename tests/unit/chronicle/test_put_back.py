@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from chronicle import (
 )
 from chronicle.ingest.local import AppendOptions, append_files
 from chronicle.ingest.put_back import put_back
+from chronicle.ingest.read_options import ReadOptions
 from chronicle.store import Stream
 from chronicle.write.quarantine import (
     LINE,
@@ -326,3 +329,198 @@ def test_a_file_of_texts_that_lacks_a_column_is_told_by_its_path(tmp_path: Path)
     pq.write_table(to_mend(quarantined(stream), SCHEMA).drop_columns(["a"]), file)
     with pytest.raises(SchemaError, match=rf"^'{file}' lacks column 'a' that the stream has"):
         put_back(stream, file)
+
+
+# ---------------------------------------------------------------------------------------------
+# Cells are read as they were before.
+
+
+def aside(path: Path, name: str, content: str, time: str = "t TIMESTAMP", **given: Any) -> Stream:
+    """Take a file of t, w and k into a new stream, in which it leaves a record in quarantine."""
+    store = create_store(path / "store")
+    (path / name).write_text(content)
+    options = AppendOptions(time="t", schema=f"{time}, w DOUBLE, k STRING", **given)
+    append_files(store, "s", [path / name], options)
+    return store.stream("s")
+
+
+def handed_out(stream: Stream, path: Path, change: dict[str, str | None]) -> Path:
+    """Write the rows in quarantine to a file, with some other cells in each."""
+    rows = [row | change for row in to_mend(quarantined(stream), stream.schema).to_pylist()]
+    table = pa.Table.from_pylist(rows, to_mend(quarantined(stream), stream.schema).schema)
+    if path.suffix == ".csv":
+        pa_csv.write_csv(table, path)
+    elif path.suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def last(stream: Stream) -> tuple[Any, ...]:
+    snapshot = open_store(stream.path.parent).stream("s").snapshot()
+    table = snapshot.read_blocks(np.arange(snapshot.n_blocks), stream.schema.names)
+    return tuple(table.sort_by("t").to_pylist()[-1].values())
+
+
+HEAD = "t;w;k\n"
+BERLIN = {"time_zone": "Europe/Berlin"}
+
+
+@pytest.mark.parametrize(
+    ("given", "records", "mend", "event"),
+    [
+        pytest.param(
+            {"decimal_comma": True}, "2026-01-01T00:00:00Z;1,5;a\n2026-01-02T00:00:00Z;1.234;b\n",
+            {"w": "1,234"}, (datetime(2026, 1, 2, tzinfo=UTC), 1.234, "b"), id="comma",
+        ),
+        pytest.param(
+            {"null": ("NA",)}, "2026-01-01T00:00:00Z;1;a\n2026-01-02T00:00:00Z;?;b\n",
+            {"w": "NA", "k": "NA"}, (datetime(2026, 1, 2, tzinfo=UTC), None, None), id="null",
+        ),
+        pytest.param(
+            {"time_format": "dd.MM.yyyy", **BERLIN}, "01.01.2026;1;a\n05/2026;2;b\n",
+            {"t": "05.03.2026"}, (datetime(2026, 3, 4, 23, tzinfo=UTC), 2, "b"), id="format",
+        ),
+        pytest.param(
+            {"time_unit": "ms"}, "1;1;a\nx;2;b\n",
+            {"t": "1772668800000"}, (datetime(2026, 3, 5, tzinfo=UTC), 2, "b"), id="unit",
+        ),
+        pytest.param(
+            BERLIN, "2025-10-26T01:00:00;1;a\n2025-10-26T02:30:00;2;b\n",
+            {"t": "2025-10-26T02:30:00+01:00"}, (datetime(2025, 10, 26, 1, 30, tzinfo=UTC), 2, "b"),
+            id="zone",
+        ),
+        pytest.param(
+            {"ambiguous": "later", **BERLIN}, "2025-10-26T01:00:00;1;a\n2025-10-26T02:30:00;x;b\n",
+            {"w": "2"}, (datetime(2025, 10, 26, 1, 30, tzinfo=UTC), 2, "b"), id="ambiguous",
+        ),
+    ],
+)  # fmt: skip
+def test_mended_cells_are_read_as_they_were_and_others_stay_in_quarantine(
+    tmp_path: Path,
+    given: dict[str, Any],
+    records: str,
+    mend: dict[str, str],
+    event: tuple[Any, ...],
+) -> None:
+    stream = aside(tmp_path, "g.csv", HEAD + records, delimiter=";", **given)
+    file = handed_out(stream, tmp_path / "m.csv", {})
+    with pytest.raises(SourceError, match=r"1 rows of .* are no events yet"):
+        put_back(stream, file)
+    assert quarantined(stream).num_rows == 1
+    put_back(stream, handed_out(stream, tmp_path / "m.csv", mend))
+    assert last(stream) == event
+    assert quarantined(stream).num_rows == 0
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_texts_of_other_formats_are_read_as_they_were_and_their_numbers_as_they_stand(
+    tmp_path: Path, ending: str
+) -> None:
+    stream = aside(
+        tmp_path,
+        "g.csv",
+        HEAD + "1;1,5;a\n2;1.234;b\n",
+        "t BIGINT",
+        delimiter=";",
+        decimal_comma=True,
+    )
+    file = tmp_path / f"m.{ending}"
+    with pytest.raises(SourceError, match="column 'w' does not parse as DOUBLE"):
+        put_back(stream, handed_out(stream, file, {}))
+    rows = to_mend(quarantined(stream), stream.schema)
+    rows = rows.set_column(rows.schema.get_field_index("w"), "w", pa.array([1.234]))
+    if ending == "parquet":
+        pq.write_table(rows, file)
+    else:
+        file.write_text(json.dumps(rows.to_pylist()[0]))
+    put_back(stream, file)
+    assert last(stream) == (2, 1.234, "b")
+
+
+def test_rows_of_several_files_are_read_each_in_its_own_way(tmp_path: Path) -> None:
+    stream = aside(
+        tmp_path,
+        "g.csv",
+        HEAD + "1;1,5;a\n3;1.5;b\n",
+        "t BIGINT",
+        delimiter=";",
+        decimal_comma=True,
+    )
+    (tmp_path / "h.csv").write_text("t,w,k\nx,2.5,c\n")
+    with pytest.raises(SourceError, match="none of the 1 records"):
+        append_files(open_store(tmp_path / "store"), "s", [tmp_path / "h.csv"], AppendOptions())
+    (tmp_path / "h.csv").write_text('t,w,k\n2,2.5,c\n4,"2,5",d\n')
+    append_files(open_store(tmp_path / "store"), "s", [tmp_path / "h.csv"], AppendOptions())
+    rows = to_mend(quarantined(stream), stream.schema).to_pylist()
+    for row in rows:
+        row["w"] = row["w"].translate(str.maketrans(".,", ",."))
+    pa_csv.write_csv(pa.Table.from_pylist(rows[::-1]), tmp_path / "m.csv")
+    put_back(stream, tmp_path / "m.csv")
+    snapshot = open_store(tmp_path / "store").stream("s").snapshot()
+    found = snapshot.read_blocks(np.arange(snapshot.n_blocks), ["w"]).column("w")
+    assert found.to_pylist() == [1.5, 2.5, 1.5, 2.5]
+
+
+def test_options_that_are_given_count_more_than_those_that_are_remembered(tmp_path: Path) -> None:
+    records = "2025-10-26T01:00:00;1;a\n2025-10-26T02:30:00;2;b\n"
+    stream = aside(tmp_path, "g.csv", HEAD + records, delimiter=";", ambiguous="infer", **BERLIN)
+    file = handed_out(stream, tmp_path / "m.csv", {})
+    with pytest.raises(
+        SourceError, match=r"clocks show time 't' twice .*--time-zone Europe/Berlin"
+    ):
+        put_back(stream, file)
+    with pytest.raises(SourceError, match="the order of mended rows says nothing"):
+        put_back(stream, file, ReadOptions(ambiguous="infer"))
+    put_back(stream, file, ReadOptions(ambiguous="earlier"))
+    assert last(stream) == (datetime(2025, 10, 26, 0, 30, tzinfo=UTC), 2, "b")
+
+
+@pytest.mark.parametrize(
+    "record", [r'{"t": 8, "w": 1, "k": "x\ud83d"}', '{"t": 8, "w": 1, "k": {"a": 1}}']
+)
+def test_a_row_that_nobody_changed_stays_though_its_cells_can_be_read(
+    tmp_path: Path, record: str
+) -> None:
+    stream = aside(tmp_path, "j.jsonl", f'{{"t": 1, "w": 1, "k": "a"}}\n{record}\n', "t BIGINT")
+    with pytest.raises(SourceError, match="the row is as it was put aside"):
+        put_back(stream, handed_out(stream, tmp_path / "m.csv", {}))
+    put_back(stream, handed_out(stream, tmp_path / "m.csv", {"k": "mended"}))
+    assert last(stream) == (8, 1, "mended")
+
+
+def test_flattened_fields_come_back(tmp_path: Path) -> None:
+    store = create_store(tmp_path / "store")
+    lines = ['{"t": 1, "a": {"b": 1}}', '{"t": "x", "a": {"b": 2}}']
+    (tmp_path / "j.jsonl").write_text("\n".join(lines))
+    append_files(store, "s", [tmp_path / "j.jsonl"], AppendOptions(time="t", flatten=True))
+    stream = store.stream("s")
+    put_back(stream, handed_out(stream, tmp_path / "m.csv", {"t": "2"}))
+    assert last(stream) == (2, 2)
+
+
+def test_events_put_aside_whole_are_put_back_as_they_are(tmp_path: Path) -> None:
+    stream = aside(
+        tmp_path, "g.csv", HEAD + "5;1,5;a\n", "t BIGINT", delimiter=";", decimal_comma=True
+    )
+    stream.append(pa.table({"t": [1], "w": [2.5], "k": ["late"]}), late="quarantine")
+    put_back(stream, handed_out(stream, tmp_path / "m.csv", {}))
+    assert quarantined(stream).num_rows == 0
+
+
+def test_a_late_event_beyond_the_year_9999_is_put_aside_and_back(tmp_path: Path) -> None:
+    schema = pa.schema([("t", pa.timestamp("us"))])
+    store = create_store(tmp_path / "store")
+    stream = store.create_stream("s", schema, StreamSettings(time="t"))
+    for time in (2**61, 2**60):
+        late = pa.array([time]).cast(schema.types[0])
+        report = stream.append(pa.table([late], schema=schema), late="quarantine")
+    assert (report.n_quarantined, report.first_time) == (1, None)
+    done = put_back(stream, handed_out(stream, tmp_path / "m.csv", {}))
+    assert done.appended.first_time == str(np.datetime64(2**60, "us"))
+
+
+def test_a_file_whose_ending_tells_no_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"call the file \.csv"):
+        put_back(made(tmp_path), tmp_path / "m.txt")

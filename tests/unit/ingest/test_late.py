@@ -126,12 +126,12 @@ def file_at(t_min: int, t_max: int, n: int) -> DataFile:
 def test_little_between_files_goes_into_the_earlier_one_and_much_becomes_a_file() -> None:
     live = [file_at(10, 20, 0), file_at(30, 40, 1)]
     staged = [
-        LateFile(0, 1, "b0", 1),
-        LateFile(0, 0, "a0", 1),
-        LateFile(1, 1, "b1", 2),
-        LateFile(2, 1, "b2", 2),
-        LateFile(2, 2, "c2", 2),
-        LateFile(3, 2, "c3", 9),
+        LateFile(0, 1, "b0", 1, 0, 0),
+        LateFile(0, 0, "a0", 1, 0, 0),
+        LateFile(1, 1, "b1", 2, 0, 0),
+        LateFile(2, 1, "b2", 2, 0, 0),
+        LateFile(2, 2, "c2", 2, 0, 0),
+        LateFile(3, 2, "c3", 9, 0, 0),
     ]
     assert plan_late(staged, live, generation=7, file_events=8) == [
         LateJob(None, "000007-000002", ("b2", "c2"), 4),

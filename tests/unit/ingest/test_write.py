@@ -35,6 +35,7 @@ def to_task(folder: Path, **changes: Any) -> WriteTask:
         derived=None,
         sources=("first.csv", "second.csv"),
         parts=None,
+        reading='{"decimal_comma": true}',
     )
     return dataclasses.replace(task, **changes)
 
@@ -90,10 +91,11 @@ def test_records_are_put_aside_with_reason_source_and_line(tmp_path: Path) -> No
     ]
     output = write_part([to_batch(rows)], to_task(tmp_path), part=0)
     found = [tuple(row.values()) for row in read_quarantine(tmp_path, output)]
+    way = '{"decimal_comma": true}'
     assert found == [
-        ("batch", "too many cells", "first.csv", "1,2,3", 7, None),
-        ("batch", "no time", "second.csv", "x", 9, None),
-        ("batch", "no time", "second.csv", "{}", None, None),
+        ("batch", "too many cells", "first.csv", "1,2,3", 7, None, way),
+        ("batch", "no time", "second.csv", "x", 9, None, way),
+        ("batch", "no time", "second.csv", "{}", None, None, way),
     ]
     assert output.quarantine[0].reasons == {"no time": 2, "too many cells": 1}
 
