@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -184,13 +184,13 @@ _TYPES = {
 _WIDER = {"int": "double", "date": "timestamp"}
 _KINDS = ("int", "double", "bool", "date", "timestamp", "timestamp_utc")
 
-_EXACT_INTEGER_MAX = 1 << 53
+EXACT_INTEGER_MAX = 1 << 53
 """Up to here every integer is a double."""
 
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """The first cell that made a column wider than it began."""
+    """A cell that somebody may be told of."""
 
     source: int
     """Position of its file among the sources."""
@@ -202,6 +202,31 @@ class Culprit:
 
 
 @dataclass(frozen=True, slots=True)
+class Likeness:
+    """How many cells of a column are of a family of kinds, and the first that is not."""
+
+    n: int = 0
+    odd: Culprit | None = None
+
+    def joined(self, other: Likeness) -> Likeness:
+        """Return that of the cells of both; this one's came first."""
+        return Likeness(self.n + other.n, self.odd or other.odd)
+
+
+_FAMILIES = {
+    "number": ("int", "double"),
+    "bool": ("bool",),
+    "time": ("date", "timestamp"),
+    "time_utc": ("timestamp_utc",),
+}
+"""Kinds of which one holds the values of another."""
+
+JSON_NUMBER, JSON_LARGE, JSON_BOOL, JSON_OTHER = 1, 2, 3, 4
+"""What a value of JSON is, where a column has several kinds of them; 0 is none. Large: a 64-bit
+integer that no double may hold."""
+
+
+@dataclass(frozen=True, slots=True)
 class Guess:
     """What the cells of a column seem to be, as far as they were seen; grows by ``seen``."""
 
@@ -209,14 +234,20 @@ class Guess:
     largest: int = 0
     """Largest integer, its sign left out."""
 
-    culprit: Culprit | None = None
-    """What made it text."""
+    n_cells: int = 0
+    """Cells that hold something."""
 
     n_nested: int = 0
     """Cells that hold an object or an array."""
 
     first: Culprit | None = None
     """The first cell that holds something."""
+
+    like: Mapping[str, Likeness] = field(default_factory=dict)
+    """Of a text column, by family."""
+
+    inexact: Culprit | None = None
+    """The first number that made a column of numbers text, for its digits."""
 
     @property
     def data_type(self) -> pa.DataType:
@@ -228,22 +259,52 @@ class Guess:
         """Whether no cell holds a plain value."""
         return self.n_nested > 0 and self.kind == "nothing"
 
+    @property
+    def culprit(self) -> Culprit | None:
+        """The first cell that made the column text, where at least half of the others are not."""
+        if self.kind != "text":
+            return None
+        most = max(map(self._like, _FAMILIES), key=lambda one: one.n)
+        return (most.odd or self.inexact) if 2 * most.n >= self.n_cells else None
+
+    def _like(self, family: str) -> Likeness:
+        if self.kind == "text":
+            return self.like[family]
+        if self.kind in _FAMILIES[family]:
+            return Likeness(self.n_cells)
+        return Likeness(0, self.first)
+
+    @property
+    def cells_told(self) -> list[Culprit]:
+        """The cells that somebody may be told of, whatever further cells hold."""
+        found = (self.first, self.inexact, *(one.odd for one in self.like.values()))
+        return [cell for cell in found if cell is not None]
+
+    def with_lines(self, lines: Mapping[int, int]) -> Guess:
+        """Return the guess with the lines of these cells, given by the numbers of records."""
+
+        def placed(cell: Culprit | None) -> Culprit | None:
+            return None if cell is None else replace(cell, line=lines[cell.line])
+
+        like = {name: Likeness(one.n, placed(one.odd)) for name, one in self.like.items()}
+        return replace(self, first=placed(self.first), inexact=placed(self.inexact), like=like)
+
     def joined(self, other: Guess) -> Guess:
         """Return what the cells of both are together; this one's came first."""
         n_nested = self.n_nested + other.n_nested
         if "nothing" in (self.kind, other.kind):
             known = other if self.kind == "nothing" else self
             return replace(known, n_nested=n_nested)
+        n_cells = self.n_cells + other.n_cells
         largest = max(self.largest, other.largest)
         for wide in (self.kind, other.kind):
             narrow = _narrower(wide)
             both = {self.kind, other.kind} <= {wide, narrow}
-            if both and (wide != "double" or largest <= _EXACT_INTEGER_MAX):
-                return Guess(wide, largest, None, n_nested, self.first)
-        culprit = self.culprit or other.culprit
-        if self.kind != "text" and other.first is not None and culprit is None:
-            culprit = other.first
-        return Guess("text", 0, culprit, n_nested, self.first)
+            if wide != "text" and both and (wide != "double" or largest <= EXACT_INTEGER_MAX):
+                return Guess(wide, largest, n_cells, n_nested, self.first)
+        like = {one: self._like(one).joined(other._like(one)) for one in _FAMILIES}
+        inexact = self.inexact or other.inexact or other.first
+        return Guess("text", 0, n_cells, n_nested, self.first, like, inexact)
 
     def seen(
         self, cells: pa.Array, where: tuple[int, int], *, decimal_comma: bool = False
@@ -252,39 +313,128 @@ class Guess:
 
         ``where`` is the position of the source and the number of the first record.
         """
-        if self.kind == "text" or cells.null_count == len(cells):
+        n_cells = len(cells) - cells.null_count
+        if not n_cells:
             return self
         begin = _kind_of_first(cells, decimal_comma) if self.kind == "nothing" else self.kind
-        first = self.first or _first(cells, where)
+        first = self.first or _culprit(cells, _valid(cells), where)
         kind = begin
         while kind != "text":
             values = _all_of_kind(cells, kind, decimal_comma)
             if values is not None:
                 largest = max(self.largest, _largest(values) if kind == "int" else 0)
-                if kind == "double" and largest > _EXACT_INTEGER_MAX:
+                if kind == "double" and largest > EXACT_INTEGER_MAX:
                     break
-                return Guess(kind, largest, None, self.n_nested, first)
+                return Guess(kind, largest, self.n_cells + n_cells, self.n_nested, first)
             kind = _WIDER.get(kind, "text")
-        culprit = None if begin == "text" else _culprit(cells, begin, where, decimal_comma)
-        return Guess("text", 0, culprit, self.n_nested, first)
+        like = _likeness(cells, where, decimal_comma)
+        if self.kind != "nothing":
+            like = {one: self._like(one).joined(like[one]) for one in _FAMILIES}
+        inexact = self.inexact
+        if inexact is None and begin in _FAMILIES["number"]:
+            inexact = _first_inexact(cells, where, decimal_comma)
+        return Guess("text", 0, self.n_cells + n_cells, self.n_nested, first, like, inexact)
 
-    def seen_typed(self, cells: pa.Array, where: tuple[int, int]) -> Guess:
-        """Return the guess once further cells were seen whose types JSON tells."""
-        if self.kind == "text" or cells.null_count == len(cells):
+    def seen_typed(
+        self, cells: pa.Array, where: tuple[int, int], kinds: npt.NDArray[np.int8] | None = None
+    ) -> Guess:
+        """Return the guess once further cells were seen whose types JSON tells.
+
+        ``kinds`` says what each is, where they are of several.
+        """
+        n_cells = len(cells) - cells.null_count
+        if not n_cells:
             return self
-        kind = "double" if pat.is_floating(cells.type) else "text"
-        if pat.is_boolean(cells.type):
-            kind = "bool"
-        if pat.is_int64(cells.type):
-            kind = "int"
-        largest = _largest(cells) if kind == "int" else 0
-        return self.joined(Guess(kind, largest, first=_first(cells, where)))
+        first = _culprit(cells, _valid(cells), where)
+        if kinds is None and not pat.is_string(cells.type):
+            kind = "double" if pat.is_floating(cells.type) else "int"
+            kind = "bool" if pat.is_boolean(cells.type) else kind
+            largest = _largest(cells) if kind == "int" else 0
+            return self.joined(Guess(kind, largest, n_cells, first=first))
+        if kinds is None:
+            like = {family: Likeness(0, first) for family in _FAMILIES}
+            return self.joined(Guess("text", 0, n_cells, first=first, like=like))
+        of_family = {"number": (JSON_NUMBER, JSON_LARGE), "bool": (JSON_BOOL,)}
+        like = {}
+        for family in _FAMILIES:
+            is_one = np.isin(kinds, of_family.get(family, ()))
+            odd = _culprit(cells, ~is_one & (kinds != 0), where)
+            like[family] = Likeness(int(np.count_nonzero(is_one)), odd)
+        inexact = _culprit(cells, kinds == JSON_LARGE, where)
+        return self.joined(Guess("text", 0, n_cells, 0, first, like, inexact))
 
 
-def _first(cells: pa.Array, where: tuple[int, int]) -> Culprit:
-    """Return the first cell that holds something."""
-    row = int(np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False))[0])
+def _culprit(cells: pa.Array, is_one: Mask, where: tuple[int, int]) -> Culprit | None:
+    """Return the first of some cells; None if there is none."""
+    if not is_one.any():
+        return None
+    row = int(np.argmax(is_one))
     return Culprit(where[0], where[1] + row, str(as_text(cells.slice(row, 1))[0].as_py()))
+
+
+def _valid(cells: pa.Array) -> Mask:
+    return np.asarray(cells.is_valid().to_numpy(zero_copy_only=False), bool)
+
+
+def _likeness(cells: pa.Array, where: tuple[int, int], decimal_comma: bool) -> dict[str, Likeness]:
+    """Return how many cells of text are of each family."""
+    is_there = _valid(cells)
+    first_bytes, lengths = _first_bytes(cells)
+    found = {}
+    for family, kinds in _FAMILIES.items():
+        could = is_there & _FIRST_BYTES[family][first_bytes]
+        if family in ("time", "time_utc"):
+            could &= lengths >= len("2024-05-01")
+        rows = np.flatnonzero(could)
+        is_one = np.zeros(len(cells), bool)
+        if len(rows):
+            some = cells.take(pa.array(rows))
+            for kind in kinds:
+                is_one[rows] |= _is_kind(some, kind, decimal_comma)
+        n_cells = int(np.count_nonzero(is_one))
+        found[family] = Likeness(n_cells, _culprit(cells, is_there & ~is_one, where))
+    return found
+
+
+def _among(signs: bytes) -> Mask:
+    """Return which bytes are among these or blanks, by their number."""
+    return np.isin(np.arange(256, dtype=np.uint8), np.frombuffer(signs + b" \t\n\r\f\v", np.uint8))
+
+
+_FIRST_BYTES = {
+    "number": _among(b"-.0123456789nNiI"),
+    "bool": _among(b"tTfF"),
+    "time": _among(b"0123456789"),
+    "time_utc": _among(b"0123456789"),
+}
+"""With which bytes cells of a family may begin; most texts begin with others."""
+
+_BEFORE_NAMES = _among(b"+-0")
+
+
+def _first_bytes(cells: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """Return the first byte of each text, any of an empty one, and how many bytes each has."""
+    _, offsets, data = cells.buffers()
+    ends = np.frombuffer(offsets, np.int32)[cells.offset : cells.offset + len(cells) + 1]
+    held = np.frombuffer(data or b"\0", np.uint8)
+    return held[np.minimum(ends[:-1], len(held) - 1)], np.diff(ends)
+
+
+def _is_kind(cells: pa.Array, kind: str, decimal_comma: bool) -> Mask:
+    """Return which cells are of a kind, and no names."""
+    _, wrong = read_cells(cells, _TYPES[kind], decimal_comma=decimal_comma)
+    if kind in _FAMILIES["number"]:
+        wrong = wrong | is_like_a_name(cells, kind)
+    return ~wrong
+
+
+def _first_inexact(cells: pa.Array, where: tuple[int, int], decimal_comma: bool) -> Culprit | None:
+    """Return the first number that is no double, or else the first with a fraction."""
+    for kind in ("double", "int"):
+        is_odd = _valid(cells) & ~_is_kind(cells, kind, decimal_comma)
+        if is_odd.any():
+            return _culprit(cells, is_odd, where)
+    return None
 
 
 def _narrower(wide: str) -> str | None:
@@ -300,44 +450,34 @@ def _kind_of_first(cells: pa.Array, decimal_comma: bool) -> str:
 def _all_of_kind(cells: pa.Array, kind: str, decimal_comma: bool) -> pa.Array | None:
     """Return the values if all cells are of a kind, and no number is written as names are."""
     values, bad = read_cells(cells, _TYPES[kind], decimal_comma=decimal_comma)
-    if bad.any() or (kind in ("int", "double") and _any(_like_a_name(cells, kind))):
+    if bad.any() or (kind in ("int", "double") and is_like_a_name(cells, kind).any()):
         return None
     if kind == "int" and _any(pc.match_substring(cells, "." if not decimal_comma else ",")):
         return None
     return values
 
 
+_DIGITS_OF_NAMES = 16
+
 _NAMES = {"int": r"^\s*(\+|-?0[0-9])", "double": r"^\s*(\+|-?0[0-9]|-?[0-9]{16,}\s*$)"}
 """Cells that begin with 0 or + are names, and digits that a double drops are meant."""
 
 
-def _like_a_name(cells: pa.Array, kind: str) -> pa.Array:
-    return pc.match_substring_regex(cells, _NAMES[kind])
+def is_like_a_name(cells: pa.Array, kind: str = "int") -> Mask:
+    """Return which cells, of text, are names though they hold digits alone."""
+    first_bytes, lengths = _first_bytes(cells)
+    could = _valid(cells) & (lengths > 1) & _BEFORE_NAMES[first_bytes]
+    if kind == "double":
+        could |= lengths >= _DIGITS_OF_NAMES
+    rows = np.flatnonzero(could)
+    if len(rows):
+        could[rows] = _where(pc.match_substring_regex(cells.take(pa.array(rows)), _NAMES[kind]))
+    return could
 
 
 def _largest(values: pa.Array) -> int:
     found = pc.min_max(values).as_py()
     return max(abs(int(found["min"] or 0)), abs(int(found["max"] or 0)))
-
-
-def _culprit(
-    cells: pa.Array, begin: str, where: tuple[int, int], decimal_comma: bool
-) -> Culprit | None:
-    """Return the first cell that is of no kind that the others could be."""
-    kinds = [begin] if begin not in _WIDER else [begin, _WIDER[begin]]
-    by_kind = []
-    for kind in reversed(kinds):
-        _, wrong = read_cells(cells, _TYPES[kind], decimal_comma=decimal_comma)
-        if kind in ("int", "double"):
-            names = pc.fill_null(_like_a_name(cells, kind), False)
-            wrong = wrong | names.to_numpy(zero_copy_only=False)
-        by_kind.append(wrong)
-    # Digits that a double drops are wrong as a double, and may be right as an integer.
-    for wrong in (np.logical_and.reduce(by_kind), *by_kind):
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            return Culprit(where[0], where[1] + row, str(cells[row].as_py()))
-    return None
 
 
 def join_guesses(parts: Iterable[dict[str, Guess]]) -> dict[str, Guess]:

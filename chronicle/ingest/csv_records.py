@@ -8,8 +8,9 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +25,15 @@ from chronicle.ingest.raw_text import (
     Place,
     RecordBatch,
     Reject,
+    lines_of,
     too_long,
     utf8_chunks,
 )
 
 DELIMITERS = (",", ";", "\t", "|")
 """What may separate cells where nobody says it."""
+
+_LINES_BEFORE_HEADER_MAX = 100
 
 _HEADER_BYTES_MAX = 1 << 20
 
@@ -105,16 +109,55 @@ def _csv_reader(lines: Iterator[str], dialect: Dialect) -> Iterator[list[str]]:
     )
 
 
-def find_delimiter(path: Path, dialect: Dialect, *, time: str) -> str:
+def line_of_header(path: Path, dialect: Dialect, *, time: str) -> int | None:
+    """Return which of the first lines names the time column; None if none does."""
+    lines = islice(lines_of(path, dialect.encoding), _LINES_BEFORE_HEADER_MAX)
+    for number, line in enumerate(lines, 1):
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        if any(time in _cells_of_line(text, replace(dialect, delimiter=one)) for one in DELIMITERS):
+            return number
+    return None
+
+
+def _cells_of_line(text: str, dialect: Dialect) -> tuple[str, ...]:
+    try:
+        return _first_record(text, dialect)
+    except csv.Error:
+        return ()
+
+
+def find_delimiter(path: Path, dialect: Dialect, *, time: str | None) -> str:
     """Return what separates the cells: the sign by which the header names the time column.
 
-    By the ending if none does, or if there is no header.
+    By the ending if none does, or if there is no header. Without a time column, the sign that parts
+    the header into the most cells.
     """
     by_ending = delimiter_by_ending(path)
+    if time is None:
+        return _widest_delimiter(path, dialect, by_ending)
     for sign in (by_ending, *DELIMITERS) if dialect.has_header else ():
         if time in read_header(path, Dialect(sign, dialect.quote, dialect.encoding)):
             return sign
     return by_ending
+
+
+def _widest_delimiter(path: Path, dialect: Dialect, by_ending: str) -> str:
+    """Return the sign that parts the header into the most cells; two of them are refused."""
+    signs = dict.fromkeys((by_ending, *DELIMITERS))
+    widths = {}
+    for sign in signs:
+        with suppress(SourceError):
+            widths[sign] = len(read_header(path, replace(dialect, delimiter=sign)))
+    most = max(widths.values(), default=1)
+    if by_ending == "\t" and widths.get(by_ending, 1) > 1:
+        return by_ending
+    found = [sign for sign, width in widths.items() if width == most]
+    if most > 1 and len(found) > 1:
+        raise SourceError(
+            f"what separates the cells of '{path}', {found[0]!r} or {found[1]!r}? Its header has "
+            "as many cells by either; quote the names in it"
+        )
+    return found[0] if most > 1 else by_ending
 
 
 def delimiter_by_ending(path: Path) -> str:

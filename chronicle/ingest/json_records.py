@@ -6,17 +6,26 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, SourceError
+from chronicle.ingest.cells import (
+    EXACT_INTEGER_MAX,
+    JSON_BOOL,
+    JSON_LARGE,
+    JSON_NUMBER,
+    JSON_OTHER,
+)
 from chronicle.ingest.raw_text import (
     NOT_UTF8,
     RECORD_BYTES_MAX,
@@ -63,19 +72,30 @@ class JsonRecords:
     names: tuple[str, ...] | None = None
     """Columns to hand on; None for all that a batch has."""
 
+    texts: frozenset[str] = frozenset()
+    """Columns of text, in which numbers are spelled as the file spells them."""
+
     _rejects: list[Reject] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[RecordBatch]:
         found = self._scan(self._rejects)
         first, columns = 0, _Columns(self.names)
         while scanned := list(islice(found, _PARSED_RECORDS)):
-            records = [record for _, _, record in scanned]
-            columns.add([flattened(record) for record in records] if self.flatten else records)
+            columns.add([self._flat(record) for _, _, record in scanned])
+            if self.texts:
+                columns.spell(self.texts, [text for _, text, _ in scanned], self._spelled)
             if columns.n_records >= _BATCH_RECORDS:
                 yield columns.to_batch(first)
                 first, columns = first + columns.n_records, _Columns(self.names)
         if columns.n_records:
             yield columns.to_batch(first)
+
+    def _flat(self, record: dict[str, Any]) -> dict[str, Any]:
+        return flattened(record) if self.flatten else record
+
+    def _spelled(self, text: str) -> dict[str, Any]:
+        """Return a record with its numbers as they are spelled."""
+        return self._flat(_SPELLING.decode(text))
 
     def rejects(self) -> Sequence[Reject]:
         """Return what is no record, with its line."""
@@ -106,7 +126,7 @@ class JsonRecords:
     def first(self, n: int) -> list[tuple[int, dict[str, Any]]]:
         """Return the first records and their lines."""
         found = islice(self._scan([]), n)
-        return [(line, flattened(record) if self.flatten else record) for line, _, record in found]
+        return [(line, self._flat(record)) for line, _, record in found]
 
     def _scan(self, rejects: list[Reject]) -> Iterator[tuple[int, str, dict[str, Any]]]:
         """Yield line, text and value of each record; what is none is added to the rejects."""
@@ -120,6 +140,8 @@ class JsonRecords:
                 rejects.append(Reject(number, text, _NO_OBJECT))
             elif _SURROGATE.search(text) and not _is_text(value):
                 rejects.append(Reject(number, text, _NO_TEXT))
+            elif _may_repeat(text, value) and (key := _repeated_key(text)) is not None:
+                rejects.append(Reject(number, text, f"the record has the key '{key}' twice"))
             else:
                 yield number, text, value
 
@@ -155,8 +177,13 @@ def _parsed_lines(
             text = line.decode()
             record = text.rstrip()
             value, end = scan(record, len(record) - len(record.lstrip()))
-            if end < len(record):
-                raise json.JSONDecodeError("Extra data", record, end)
+            while end < len(record):  # several records without a line end between
+                begin = end + len(record[end:]) - len(record[end:].lstrip())
+                if type(value) is not dict or record[begin] != "{":
+                    raise json.JSONDecodeError("Extra data", record, end)
+                yield number, record[:end].lstrip(), value
+                text = record = record[begin:]
+                value, end = scan(record, 0)
         except UnicodeDecodeError:
             text = line.decode("utf-8", "replace")
             rejects.append(Reject(number, text, f"the record is {NOT_UTF8}"))
@@ -169,6 +196,45 @@ def _parsed_lines(
             rejects.append(Reject(number, text, _TOO_DEEP))
         else:
             yield number, text, value
+
+
+def _may_repeat(text: str, record: dict[str, Any]) -> bool:
+    """Return whether an object of a record may have a key twice; False is certain.
+
+    Behind each key stands its quote, then blanks, then a colon. So where no blank follows a quote,
+    there are no more keys than quotes with a colon.
+    """
+    n_marks = text.count('":')
+    if any(gap in text for gap in _GAPS):
+        n_marks = len(_KEY_END.findall(text))
+    return n_marks != len(record) and n_marks != _n_keys(record)
+
+
+_GAPS = ('" ', '"\t', '"\n', '"\r')
+_KEY_END = re.compile(r'"[ \t\r\n]*:')
+
+
+def _n_keys(value: Any) -> int:
+    """Return how many keys the objects in a value have."""
+    if type(value) is dict:
+        return len(value) + sum(map(_n_keys, value.values()))
+    return sum(map(_n_keys, value)) if type(value) is list else 0
+
+
+def _repeated_key(text: str) -> str | None:
+    """Return the first key that an object of a record has twice; None if there is none."""
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        if len(set(names)) != len(names):
+            found.append(next(name for at, name in enumerate(names) if name in names[:at]))
+
+    json.loads(text, object_pairs_hook=look)
+    return found[0] if found else None
+
+
+_SPELLING = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 
 
 def _is_text(record: dict[str, Any]) -> bool:
@@ -330,33 +396,72 @@ class _Columns:
             values += [record.get(name) for record in records]
         self.n_records += len(records)
 
+    def spell(
+        self, names: AbstractSet[str], texts: Sequence[str], read: Callable[[str], dict[str, Any]]
+    ) -> None:
+        """Spell the numbers of text columns as the texts of the last records do."""
+        begin = self.n_records - len(texts)
+        for name in names & self._values.keys():
+            values = self._values[name]
+            for at, text in enumerate(texts, begin):
+                if type(values[at]) in _NUMBERS:
+                    values[at] = read(text)[name]
+
     def to_batch(self, first: int) -> RecordBatch:
         """Return the records as cells."""
         found = {name: to_cells(values) for name, values in self._values.items()}
-        cells = {name: one for name, (one, _) in found.items()}
-        nested = {name: mask for name, (_, mask) in found.items() if mask is not None}
-        return RecordBatch(first, cells, self.n_records, nested)
+        cells = {name: one.cells for name, one in found.items()}
+        nested = {name: one.nested for name, one in found.items() if one.nested is not None}
+        kinds = {name: one.kinds for name, one in found.items() if one.kinds is not None}
+        return RecordBatch(first, cells, self.n_records, nested, kinds)
 
 
-def to_cells(values: list[Any]) -> tuple[pa.Array, pa.Array | None]:
-    """Return values as an array of the type they have, as texts where they have several.
+_NUMBERS = (int, float, Decimal)
 
-    The second array says where there is an object or an array; it is None for nowhere. There, and
-    where there is no value, cells are null.
-    """
+
+class Cells(NamedTuple):
+    """Values of a column as an array of the type they have, as texts where they have several."""
+
+    cells: pa.Array
+    """Null where there is no value, and where there is an object or an array."""
+
+    nested: pa.Array | None
+    """Where there is an object or an array; None for nowhere."""
+
+    kinds: npt.NDArray[np.int8] | None = None
+    """What each is, where they are of several types."""
+
+
+def to_cells(values: list[Any]) -> Cells:
+    """Return values as cells."""
     try:
         found = pa.array(values)
-        if not pat.is_nested(found.type) and not pat.is_decimal(found.type):
-            return found, None
+        # Arrow takes true behind 1.5 for 1.0.
+        is_mixed = pat.is_floating(found.type) and bool in set(map(type, values))
+        if not (is_mixed or pat.is_nested(found.type) or pat.is_decimal(found.type)):
+            return Cells(found, None)
     except (pa.ArrowException, TypeError, OverflowError):
         pass
     nested = np.array([type(value) in (dict, list) for value in values], bool)
     if nested.any():
         values = [None if deep else value for value, deep in zip(values, nested, strict=True)]
         if all(value is None for value in values):
-            return pa.nulls(len(values)), pa.array(nested)
-        return to_cells(values)[0], pa.array(nested)
-    return pa.array([_text(value) for value in values], pa.string()), None
+            return Cells(pa.nulls(len(values)), pa.array(nested))
+        return to_cells(values)._replace(nested=pa.array(nested))
+    kinds = np.array(list(map(_kind, values)), np.int8)
+    return Cells(pa.array([_text(value) for value in values], pa.string()), None, kinds)
+
+
+def _kind(value: Any) -> int:
+    if value is None:
+        return 0
+    if type(value) is int:
+        is_small = abs(value) <= EXACT_INTEGER_MAX
+        is_long = not -(1 << 63) <= value < 1 << 63
+        return JSON_NUMBER if is_small else JSON_OTHER if is_long else JSON_LARGE
+    if type(value) is bool:
+        return JSON_BOOL
+    return JSON_OTHER if type(value) is str else JSON_NUMBER
 
 
 def _text(value: Any) -> str | None:

@@ -379,8 +379,7 @@ def read_files(
     shown = f"'{named[0]}'" + (f" and {len(named) - 1:,} more" if len(named) > 1 else "")
     nothing = "a header only" if plan.dialect and plan.dialect.has_header else "no event"
     notes = (*plan.notes, *cut_notes(cut.n_values, cut.n_twice, options.ambiguous))
-    columns = found.sources.folder_columns
-    return FileEvents(events, put_aside, shown, nothing, notes, columns, empty)
+    return FileEvents(events, put_aside, shown, nothing, notes, plan.folder_columns, empty)
 
 
 def _guess(found: Inspected, options: ReadOptions) -> dict[str, Guess]:

@@ -212,9 +212,9 @@ def _run(job: Job, spark: SparkSession, staging: Path, checksums: Checksums) -> 
     checksums.begin(job.sources)
     stream_schema = None if stream is None else stream.schema
     found = _inspect(job)
-    for column in found.sources.folder_columns:
-        progress(f"column from names of folders: {column}")
     reading = plan_reading(job, spark, found, stream_schema)
+    for column in reading.plan.folder_columns:
+        progress(f"column from names of folders: {column}")
     schema = reading.schema
     check_names(job, schema)
     writer = to_writer(job.request, job.settings, job.attributes)

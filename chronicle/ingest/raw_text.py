@@ -6,10 +6,12 @@ import codecs
 import gzip
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.errors import SourceError
@@ -58,7 +60,8 @@ def utf8_chunks(path: Path, encoding: str) -> Iterator[bytes]:
 def _decompressed(path: Path) -> Iterator[bytes]:
     kind = _COMPRESSIONS.get(path.suffix.lower())
     # Arrow takes the zeros behind a gzip file, with which tapes and object stores pad, for data.
-    opened = gzip.open(path) if kind == "gzip" else pa.input_stream(path, compression=kind)
+    is_gzip = kind == "gzip"
+    opened = gzip.open(path) if is_gzip else pa.input_stream(path, compression=kind)  # noqa: SIM115
     with opened as stream:
         while chunk := stream.read(_CHUNK_BYTES):
             yield chunk
@@ -102,6 +105,9 @@ class RecordBatch:
 
     nested: dict[str, pa.Array]
     """Masks of cells that hold an object or an array, for columns that have any."""
+
+    kinds: dict[str, npt.NDArray[np.int8]] = field(default_factory=dict)
+    """What JSON says each cell is (``cells.JSON_NUMBER`` and so on), for columns of several."""
 
 
 class Place(NamedTuple):

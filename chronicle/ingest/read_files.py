@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError
-from chronicle.ingest.cells import Culprit, Guess, as_text, is_number, read_cells
+from chronicle.ingest.cells import Guess, as_text, is_like_a_name, is_number, read_cells
 from chronicle.ingest.helper_columns import CELLS, HELPERS, LINE, REASON, RECORD
 from chronicle.ingest.local_times import Folds, infer_folds
 from chronicle.ingest.raw_text import Place, RecordBatch
@@ -161,6 +161,8 @@ class Refusal:
     column: str
     text: str | None
     """None where the stream has no such column."""
+    is_name: bool = False
+    """Whether it is a number but for how it begins."""
 
 
 def to_events(
@@ -184,8 +186,10 @@ def to_events(
         if one.name in batch.nested:
             deep = batch.nested[one.name].to_numpy(zero_copy_only=False)
             reasons[deep] = f"column '{one.name}' holds an object or an array"
+        if one.name in plan.firm:
+            _refuse_names(batch, one.name, bad, refusals)
         if bad.any():
-            if one.name in plan.firm:
+            if one.name in plan.firm and pat.is_integer(one.type):
                 _refuse_fractions(batch, one.name, bad, plan, refusals)
             why = f"column '{one.name}' does not parse as {sql_type(one.type)}"
             free = bad & (reasons == 0)
@@ -232,6 +236,19 @@ def _has_comma(
     return ~read_cells(cells, data_type, decimal_comma=True)[1]
 
 
+def _refuse_names(
+    batch: RecordBatch, name: str, bad: npt.NDArray[np.bool_], refusals: list[Refusal]
+) -> None:
+    """Refuse digits behind a 0 or + in a column of numbers: as numbers they would lose these."""
+    cells = batch.cells[name]
+    if not pat.is_string(cells.type):
+        return
+    rows = np.flatnonzero(is_like_a_name(cells) & ~bad)
+    if len(rows):
+        row = int(rows[0])
+        refusals.append(Refusal(batch.first + row, name, str(cells[row].as_py()), is_name=True))
+
+
 def _refuse_fractions(
     batch: RecordBatch,
     name: str,
@@ -261,17 +278,22 @@ def raise_first(
     where = plan.names[piece.position]
     if first.text is None:
         raise unknown_field(first.column, place.line, where, plan.schema.names)
-    data_type = plan.schema.field(first.column).type
-    raise SchemaError(
+    data_type = sql_type(plan.schema.field(first.column).type)
+    found = (
         f"line {place.line:,} of '{where}' holds '{first.text}' in column '{first.column}', which "
-        f"is {data_type} in the stream; nothing was taken: take the files into a new stream whose "
-        f"--schema says '{first.column} DOUBLE', or state '{first.column} "
-        f"{_sql_name(data_type)}' to have such records put into the quarantine"
+        f"is {data_type} in the stream"
     )
-
-
-def _sql_name(data_type: pa.DataType) -> str:
-    return {8: "TINYINT", 16: "SMALLINT", 32: "INT"}.get(data_type.bit_width, "BIGINT")
+    if first.is_name:
+        raise SchemaError(
+            f"{found}: digits behind a 0 or + may be a name, as of a town or a telephone; nothing "
+            "was taken: take the files into a new stream, where the column is STRING, or state "
+            f"--schema '{first.column} {data_type}' to take them as numbers"
+        )
+    raise SchemaError(
+        f"{found}; nothing was taken: take the files into a new stream whose --schema says "
+        f"'{first.column} DOUBLE', or state '{first.column} {data_type}' to have such records put "
+        "into the quarantine"
+    )
 
 
 def _faults_of_text(
@@ -292,39 +314,39 @@ def _faults_of_text(
         yield faulty_records(some, plan.schema, piece)
 
 
-def guess_columns(path: Path, position: int, plan: ReadPlan) -> dict[str, Guess]:
+def guess_columns(
+    path: Path, position: int, plan: ReadPlan, look: Callable[[], object] = lambda: None
+) -> dict[str, Guess]:
     """Return what the columns of a text file seem to be, by reading it through.
 
     ``position`` is that of the file among the sources; of the plan's columns nothing is known yet.
+    ``look`` is called between pieces of work, such as to end it.
     """
     guesses: dict[str, Guess] = {}
     records = open_records(path, plan, columns=None)
     for batch in records:
+        look()
         for name, cells in batch.cells.items():
             guess = guesses.get(name, Guess())
             where = (position, batch.first)
             if plan.format is SourceFormat.CSV:
                 guess = guess.seen(cells, where, decimal_comma=plan.options.decimal_comma)
             else:
-                guess = guess.seen_typed(cells, where)
+                guess = guess.seen_typed(cells, where, batch.kinds.get(name))
                 if name in batch.nested:
                     n_nested = guess.n_nested + (pc.sum(batch.nested[name]).as_py() or 0)
                     guess = replace(guess, n_nested=n_nested)
             guesses[name] = guess
-    return {name: _with_line(guess, records) for name, guess in guesses.items()}
+    return _with_lines(guesses, records)
 
 
-def _with_line(guess: Guess, records: Records) -> Guess:
-    """Return a guess with lines for the numbers of records, where somebody may be told of them."""
-    if guess.kind != "text":
-        return guess
-
-    def lined(cell: Culprit | None) -> Culprit | None:
-        if cell is None:
-            return None
-        return replace(cell, line=next(iter(records.places([cell.line]))).line)
-
-    return replace(guess, culprit=lined(guess.culprit), first=lined(guess.first))
+def _with_lines(guesses: Mapping[str, Guess], records: Records) -> dict[str, Guess]:
+    """Return guesses with lines for the numbers of records, of which somebody may be told."""
+    cells = [cell for guess in guesses.values() for cell in guess.cells_told]
+    numbers = sorted({cell.line for cell in cells})
+    places = records.places(numbers) if numbers else ()
+    lines = {number: at.line for number, at in zip(numbers, places, strict=True)}
+    return {name: guess.with_lines(lines) for name, guess in guesses.items()}
 
 
 # ---------------------------------------------------------------------------------------------

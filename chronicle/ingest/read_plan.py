@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, SourceError, did_you_mean
-from chronicle.ingest.cells import Guess, as_text
+from chronicle.ingest.cells import Guess, as_text, is_number
 from chronicle.ingest.csv_records import (
     CsvRecords,
     Dialect,
     find_delimiter,
+    line_of_header,
     read_header,
 )
 from chronicle.ingest.json_records import JsonRecords, starts_array
@@ -75,7 +76,8 @@ class ReadPlan:
     """Fields of JSON that are not taken, for they hold objects or arrays."""
 
     firm: frozenset[str] = frozenset()
-    """Columns of integers of the stream, whose type nobody stated: a fraction is refused."""
+    """Columns of numbers of the stream, whose type nobody stated: digits behind a 0 or + are
+    refused, and where they are integers a fraction is."""
 
     has_other_units: bool = False
     """Whether files that state their types have times in another unit than microseconds."""
@@ -88,6 +90,12 @@ class ReadPlan:
 
     table_schema: pa.Schema | None = None
     """Of a Delta table, whose files may lack columns."""
+
+    @property
+    def folder_columns(self) -> tuple[str, ...]:
+        """Names and types of columns whose values stand in names of folders, for people."""
+        names = self.constants[0] if self.constants else ()
+        return tuple(f"{one.name} {sql_type(one.type)}" for one in self.schema if one.name in names)
 
     @property
     def in_files(self) -> ReadPlan:
@@ -124,15 +132,15 @@ def inspect_sources(
     sources: SourceSet,
     options: ReadOptions,
     *,
-    time: str,
+    time: str | None,
     stream_schema: pa.Schema | None = None,
     names: Sequence[str] | None = None,
 ) -> Inspected:
     """Check what can be told from footers, headers and first lines.
 
-    ``stream_schema`` is None for a new stream; ``names``, for people, are the paths if None.
-    Options that do not fit the files are refused, and files that do not fit each other or the
-    stream.
+    ``time`` is None for a table, ``stream_schema`` for that and a new stream; ``names``, for
+    people, are the paths if None. Options that do not fit the files are refused, and files that do
+    not fit each other or the stream.
     """
     check_read_options(options, sources.format.value)
     called = tuple(names or map(str, sources.files))
@@ -149,6 +157,8 @@ def inspect_sources(
         )
     if sources.format is SourceFormat.CSV:
         dialect, columns = _inspect_csv(sources.files, options, time=time)
+        if time is not None and time not in columns:
+            _check_first_line(sources.files[0], dialect, time)
         check_column_names(columns, time=time, where=where)
         sources = sources.without_own(columns)
         if stream_schema is not None:
@@ -208,9 +218,9 @@ def _plan_in_files(
     )
     if stream_schema is not None:
         _check_stated(stated, stream_schema)
-        integers = [one.name for one in stream_schema if pat.is_integer(one.type)]
+        numbers = [one.name for one in stream_schema if is_number(one.type)]
         plan = replace(
-            plan, left_out=found.nested, firm=frozenset(integers) - stated.keys() - {time}
+            plan, left_out=found.nested, firm=frozenset(numbers) - stated.keys() - {time}
         )
         return _with_times(plan, found, stream_schema, stream_schema, None)
     names = found.columns
@@ -229,7 +239,7 @@ def _plan_in_files(
     )
     untold = {name: one for name, one in guesses.items() if name not in (*stated, time)}
     has_points = plan.dialect is not None and not options.decimal_comma
-    notes = [*_left_out_notes(nested), *_type_notes(untold, found.names, has_points=has_points)]
+    notes = [*_left_out_notes(nested), *type_notes(untold, found.names, has_points=has_points)]
     plan = replace(plan, left_out=frozenset(nested), notes=tuple(notes))
     declared = columns if time in stated else None
     return _with_times(plan, found, columns, declared, None if time in stated else guesses[time])
@@ -377,8 +387,9 @@ def open_records(path: Path, plan: ReadPlan, *, columns: tuple[str, ...] | None)
         names = options.columns or read_header(path, plan.dialect)
         return CsvRecords(path, names, plan.dialect)
     has_decimals = any(pat.is_decimal(one.type) for one in plan.schema)
+    texts = frozenset(one.name for one in plan.schema if pat.is_string(one.type))
     return JsonRecords(
-        path, encoding_of(options), options.flatten, options.null, has_decimals, columns
+        path, encoding_of(options), options.flatten, options.null, has_decimals, columns, texts
     )
 
 
@@ -387,7 +398,7 @@ def open_records(path: Path, plan: ReadPlan, *, columns: tuple[str, ...] | None)
 
 
 def _inspect_csv(
-    files: Sequence[Path], options: ReadOptions, *, time: str
+    files: Sequence[Path], options: ReadOptions, *, time: str | None
 ) -> tuple[Dialect, tuple[str, ...]]:
     """Return how the files are written and the columns they share, in the order of the first."""
     quote = '"' if options.quote is None else options.quote
@@ -406,6 +417,16 @@ def _inspect_csv(
                 f"{', '.join(headers[0])}; ingest files of one header at a time"
             )
     return dialect, headers[0]
+
+
+def _check_first_line(path: Path, dialect: Dialect, time: str) -> None:
+    """Refuse a file with lines before its header."""
+    line = line_of_header(path, dialect, time=time) if dialect.has_header else None
+    if line is not None and line > 1:
+        raise SourceError(
+            f"the header of '{path}' is its line {line:,}; cut off what stands before the header "
+            f"(tail -n +{line})"
+        )
 
 
 def check_columns(
@@ -491,7 +512,7 @@ def _left_out_notes(nested: Sequence[str]) -> list[str]:
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
-def _type_notes(guesses: Guesses, names: Sequence[str], *, has_points: bool) -> list[str]:
+def type_notes(guesses: Guesses, names: Sequence[str], *, has_points: bool) -> list[str]:
     """Return which columns became text by a cell that the rest is not like, or by commas.
 
     ``has_points``: numbers were read with decimal points, and could be with commas.

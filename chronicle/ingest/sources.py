@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from chronicle.disk_errors import reason_of
 from chronicle.errors import SchemaError, SourceError, did_you_mean
+from chronicle.ingest.cells import is_number
 from chronicle.ingest.helper_columns import RESERVED_PREFIX
 from chronicle.ingest.table_memory import Taken, to_transactions
 from chronicle.log import delta_log
@@ -90,6 +92,8 @@ class SourceSet:
         if not self.partitions.names:
             return {}
         said = self.values[path]
+        if self.schema is None:
+            _check_names(said, schema, path)
         for one in self.partitions:
             if one.name not in schema.names:
                 raise SchemaError(
@@ -106,11 +110,6 @@ class SourceSet:
             name: to_constant(said.get(name), schema.field(name).type, column=name)
             for name in self.partitions.names
         }
-
-    @property
-    def folder_columns(self) -> tuple[str, ...]:
-        """Names and types of ``partitions``, for people."""
-        return tuple(f"{one.name} {sql_type(one.type)}" for one in self.partitions)
 
     def without_own(self, names: Collection[str]) -> SourceSet:
         """Leave out columns that the files hold themselves: what stands in a file counts more."""
@@ -145,6 +144,21 @@ class SourceSet:
         n_more = len(self.files) - 1
         return f"'{self.files[0]}'" + (f" and {n_more:,} more" if n_more else "")
 
+
+def _check_names(said: Mapping[str, str | None], schema: pa.Schema, path: Path) -> None:
+    """Refuse a folder whose digits behind a 0 or + would be a number in a stream."""
+    for name, text in said.items():
+        is_text = name not in schema.names or not is_number(schema.field(name).type)
+        if not is_text and text is not None and _NAME.match(text):
+            data_type = sql_type(schema.field(name).type)
+            raise SchemaError(
+                f"'{path}' lies in a folder '{name}={text}', and column '{name}' is {data_type} in "
+                "the stream: digits behind a 0 or + may be a name, as of a town; take the files "
+                f"into a new stream, where the column is STRING, or rename the folder"
+            )
+
+
+_NAME = re.compile(r"\+|-?0[0-9]")
 
 _SHOWN_MAX = 100
 """Characters of a name that an error shows."""
@@ -252,7 +266,7 @@ def _expand(source: str, wanted: SourceFormat | None, since: Since) -> Folder:
     except OSError as error:  # a name too long, a loop of links
         raise SourceError(f"{_shortened(source)!r} is no path ({reason_of(error)})") from error
     if is_folder:
-        found = files_of(path, lambda f: wanted is not None or _format_of(f) is not None, since)
+        found = files_of(path, lambda f: wanted is not None or format_of(f) is not None, since)
         if found.table is not None and wanted not in (None, SourceFormat.PARQUET):
             raise SourceError(
                 f"'{source}' is a Delta table, whose files are Parquet; leave --format out"
@@ -295,10 +309,11 @@ def _neighbours(path: Path) -> list[str]:
 
 def tells_format(path: Path) -> bool:
     """Return whether a file's ending names a format."""
-    return _format_of(path) is not None
+    return format_of(path) is not None
 
 
-def _format_of(path: Path) -> SourceFormat | None:
+def format_of(path: Path) -> SourceFormat | None:
+    """Return the format that a file's ending names; None if it names none."""
     name = path.name.lower()
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
@@ -307,7 +322,7 @@ def _format_of(path: Path) -> SourceFormat | None:
 
 def _common_format(files: Sequence[Path]) -> SourceFormat:
     """Return the format all endings name."""
-    formats = [_format_of(path) for path in files]
+    formats = [format_of(path) for path in files]
     for path, one in zip(files, formats, strict=True):
         if one is None:
             raise SourceError(
@@ -326,8 +341,8 @@ def _common_format(files: Sequence[Path]) -> SourceFormat:
 # What the files hold, as far as it can be told without reading them through.
 
 
-def check_column_names(names: Sequence[str], *, time: str, where: str) -> None:
-    """Check that names are given once, are not reserved, and hold the time column."""
+def check_column_names(names: Sequence[str], *, time: str | None, where: str) -> None:
+    """Check that names are given once, are not reserved, and hold the time column, if any."""
     for name in names:
         if not name:
             raise SchemaError(f"a column of {where} has no name; name it")
@@ -345,7 +360,7 @@ def check_column_names(names: Sequence[str], *, time: str, where: str) -> None:
             raise SchemaError(
                 f"columns '{other}' and '{name}' of {where} differ in case only; rename one"
             )
-    if time not in names:
+    if time is not None and time not in names:
         raise SchemaError(
             f"no time column '{time}' in {where} (columns: {', '.join(names)})"
             f"{did_you_mean(time, names)}"
