@@ -50,9 +50,10 @@ campaign: prerequisites .venv/.installed-dev ## kill, race and append at random,
 	@HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest tests/campaigns \
 	    tests/property/test_store_machine.py $(PYTEST_ARGS)
 
-fuzz: prerequisites .venv/.installed-dev ## answer 20,000 random patterns, sums over them, situations, windows, joins and plans as the oracles do, 20,000 mutated queries at all
+fuzz: prerequisites .venv/.installed-dev ## read 20,000 CSV files by every door, answer 20,000 random patterns, sums over them, situations, windows, joins and plans as the oracles do, 20,000 mutated queries at all
 	@$(BIN)/python -m pytest -o faulthandler_timeout=0 tests/campaigns/test_pattern_fuzz.py tests/campaigns/test_situation_fuzz.py \
-	    tests/campaigns/test_trend_fuzz.py tests/campaigns/test_mutated_queries.py -m "slow or not slow" $(PYTEST_ARGS)
+	    tests/campaigns/test_trend_fuzz.py tests/campaigns/test_mutated_queries.py tests/campaigns/test_text_doors.py \
+	    -m "slow or not slow" $(PYTEST_ARGS)
 	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -o faulthandler_timeout=0 $(PYTEST_ARGS) \
 	    tests/property/test_windows_agree.py::test_windows_are_those_of_the_oracle \
 	    tests/property/test_joins_agree.py tests/property/test_join_plans_agree.py \

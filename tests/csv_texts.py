@@ -10,13 +10,19 @@ ENDS = (("\n",), ("\r\n",), ("\r",), ("\n", "\r\n"), ("\n", "\r\n", "\r"))
 SIGNS = ("a", "b", "7", '"', ",", "\n", "\r", "\r\n", "\u00e4", " ")
 
 
-def csv_text(random: Random) -> tuple[str, int]:
-    """Return a text with a header, and how many columns that has: one to three, a, b and c."""
+def csv_text(random: Random, *, has_time: bool = False) -> tuple[str, int]:
+    """Return a text with a header, and how many columns that has: one to three, a, b and c.
+
+    With ``has_time``, each line begins with its number.
+    """
     ends, n_columns = random.choice(ENDS), random.choice((1, 2, 2, 3))
     text = ",".join("abc"[:n_columns]) + random.choice(ends)
-    for _ in range(random.choice((0, 1, 3, 8))):
+    for line in range(random.choice((0, 1, 3, 8, 20))):
         n_cells = n_columns if random.random() < 0.8 else random.choice((1, 2, 3, 4))
-        text += ",".join(_cell(random) for _ in range(n_cells)) + random.choice(ends)
+        cells = [_cell(random) for _ in range(n_cells)]
+        if has_time:
+            cells[0] = random.choice(("{}", '"{}"')).format(line)
+        text += ",".join(cells) + random.choice(ends)
     return (text.rstrip("\r\n") if random.random() < 0.3 else text), n_columns
 
 

@@ -195,34 +195,44 @@ def parameters(given: Sequence[str]) -> dict[str, object]:
 
 
 def tables_of(given: Sequence[str] | None) -> dict[str, pa.Table]:
-    """Read tables in memory from files, as ``name=file``; the file's ending says its format."""
+    """Read tables from files, as ``name=file``; the file's ending says its format.
+
+    What is to be known of how text was read is told on stderr.
+    """
     return {name: _read_table(path) for name, path in pairs(given or (), hint="--table")}
 
 
 def _read_table(path: str) -> pa.Table:
     import pyarrow as pa
-    from pyarrow import csv, json
 
+    from chronicle.ingest.table_files import text_format
     from chronicle.ingest.typed_files import arrow_table
     from chronicle.log.foreign_layouts import check_named
     from chronicle.parquet_files import parquet_table
+    from replay.console.show import say
+    from replay.errors import QueryError
+    from replay.sql.text_files import read_text_files
 
     check_named([Path(path)], is_pattern=False)
-    readers = {
-        ".csv": csv.read_csv,
-        ".parquet": parquet_table,
-        ".arrow": arrow_table,
-        ".jsonl": json.read_json,
-    }
+    format_ = text_format(path)
+    readers = {".parquet": parquet_table, ".arrow": arrow_table}
     reader = readers.get(Path(path).suffix.lower())
-    if reader is None:
-        known = ", ".join(readers)
+    if reader is None and format_ is None:
+        known = ", ".join((".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", *readers))
         raise typer.BadParameter(f"'{path}' does not end with {known}", param_hint="--table")
     try:
-        return reader(path)
+        if reader is not None:
+            return reader(path)
+        assert format_ is not None
+        table, notes = read_text_files([Path(path)], format_, [path])
+    except QueryError as error:
+        raise typer.BadParameter(str(error), param_hint="--table") from error
     except (OSError, pa.ArrowException) as error:
         what = f"cannot read '{path}' ({reason_of(error)})"
         raise typer.BadParameter(what, param_hint="--table") from error
+    for note in notes:
+        say(f"warning: {note}")
+    return table
 
 
 def time_range(

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from chronicle.ingest.sources import SourceFormat
+from chronicle.ingest.table_files import text_format
 from chronicle.words import number_of
 from replay.engines.execution_stats import ExecutionStats
 from replay.errors import BindError, NotSupportedError, QueryError, UnknownNameError
+from replay.language.tokens import place
 from replay.limits import current_limits
 from replay.query_plan import AnyPlan, FlowPlan
 from replay.running.catalog import Catalog, StoreCatalog, WithoutEvents
@@ -25,7 +29,8 @@ from replay.sql.connection import Allowed, Session
 from replay.sql.failures import damaged, told
 from replay.sql.ordered import NUMBERED, ROW
 from replay.sql.parameters import place_of, to_duckdb
-from replay.sql.relations import check_files, columns_read, paths_of, select_of, select_of_files
+from replay.sql.relations import check_files, columns_read, paths_of, select_of, select_of_parquet
+from replay.sql.text_files import read_text_files
 
 ROWS_AT_ONCE = 1 << 16
 """Rows of an answer that DuckDB hands over at a time."""
@@ -54,6 +59,9 @@ class SqlFlow:
     _data_files: list[str] = field(default_factory=list, init=False)
     _selects: dict[str, str] = field(default_factory=dict, init=False)
     """By relation, how DuckDB reads files."""
+    _tables: dict[str, pa.Table] = field(default_factory=dict, init=False)
+    """By relation, what was read of files of text."""
+    _notes: list[str] = field(default_factory=list, init=False)
     tree: str = field(default="", init=False)
     """DuckDB's plan, once it was asked for."""
 
@@ -125,7 +133,7 @@ class SqlFlow:
 
     def work(self) -> ExecutionStats:
         """Return what Chronicle's parts did so far; DuckDB's scans are not counted."""
-        done = ExecutionStats()
+        done = ExecutionStats(warnings=tuple(self._notes))
         for run in self._runs.values():
             done += run.flow.work().below()
         if self.asked.threads > 1:
@@ -206,7 +214,8 @@ class SqlFlow:
         try:
             for read in self.apart.reads:
                 if read.relation not in self._selects:
-                    table = self.catalog.table(read.name)
+                    table = self._tables.get(read.relation)
+                    table = self.catalog.table(read.name) if table is None else table
                     self._register(session, read.relation, table, f"table '{read.name}'")
             for cut in self.apart.cuts:
                 self._answer_cut(session, cut)
@@ -218,17 +227,22 @@ class SqlFlow:
     def _select(self, read: Read) -> list[str]:
         """Note by which SELECT DuckDB reads a source, and return the files of it.
 
-        No SELECT: a table in memory. The bytes that may be read of a stream are verified.
+        No SELECT: a table, in memory or of text. The bytes that may be read of a stream are
+        verified.
         """
         relation = read.relation
         numbered = {relation: None, f"{relation}{NUMBERED}": f"{relation}{ROW}"}
         if read.is_file:
             paths = paths_of(read, self.apart)
             self._n_files[relation] = len(paths)
+            format_ = text_format(read.name)
+            if format_ is not None:
+                self._tables[relation] = self._read_text(read, format_, paths)
+                return []
             if not self.is_dry:
                 check_files(read, self.apart, paths)
             for name, row in numbered.items():
-                self._selects[name] = select_of_files(read, self.apart, paths, row)
+                self._selects[name] = select_of_parquet(paths, row)
             return paths
         snapshot = self.catalog.snapshot(read.name)
         if snapshot is None:
@@ -243,6 +257,18 @@ class SqlFlow:
         for name, row in numbered.items():
             self._selects[name] = select_of(snapshot, files, columns, row)
         return paths
+
+    def _read_text(self, read: Read, format_: SourceFormat, paths: list[str]) -> pa.Table:
+        """Return the rows of files of text; what is wrong with them is told at their name."""
+        names = [read.name] if len(paths) == 1 else paths
+        try:
+            table, notes = read_text_files(
+                list(map(Path, paths)), format_, names, is_dry=self.is_dry
+            )
+        except QueryError as error:
+            raise QueryError(str(error), **place(self.apart.text, read.at)) from error
+        self._notes += notes
+        return table
 
     def _in_words(self, read: Read) -> str:
         n_files = self._n_files.get(read.relation)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from chronicle import Snapshot, SourceError
 from chronicle.disk_errors import reason_of
+from chronicle.ingest.table_files import text_format
 from chronicle.log.foreign_layouts import check_named
 from chronicle.tree.blocks import Stored
 from chronicle.tree.page_checksums import check_pages
@@ -20,19 +21,7 @@ from replay.language.tokens import in_quotes, place, quoted
 from replay.limits import check_limits
 from replay.sql.apart import Apart, Read
 
-_READERS = {
-    ".parquet": "read_parquet",
-    ".pq": "read_parquet",
-    ".csv": "read_csv",
-    ".tsv": "read_csv",
-    ".txt": "read_csv",
-    ".json": "read_json",
-    ".jsonl": "read_json",
-    ".ndjson": "read_json",
-}
-"""By the ending of a file's name, how DuckDB reads it."""
-
-_PACKED = (".gz", ".zst")
+_PARQUET = (".parquet", ".pq")
 
 _TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pa.types.is_boolean, "BOOLEAN"),
@@ -143,7 +132,7 @@ def paths_of(read: Read, apart: Apart) -> list[str]:
             "name it, or give its rows as tables={…}",
             **where,
         )
-    _reader_of(read, apart)
+    _check_format(read, apart)
     found = sorted(glob.glob(str(Path(read.name).expanduser()), recursive=True))  # noqa: PTH207
     if not found:
         raise QueryError(f"there is no file '{read.name}'", **where)
@@ -159,8 +148,6 @@ def check_files(read: Read, apart: Apart, paths: Iterable[str]) -> None:
 
     DuckDB compares none, and answers from flipped bits.
     """
-    if _reader_of(read, apart) != "read_parquet":
-        return
     columns = None if "*" in apart.words else apart.words
     for path in paths:
         try:
@@ -178,24 +165,23 @@ def check_files(read: Read, apart: Apart, paths: Iterable[str]) -> None:
             ) from error
 
 
-def select_of_files(read: Read, apart: Apart, paths: Iterable[str], row: str | None = None) -> str:
-    """Return the SELECT by which DuckDB reads files that a statement names.
+def select_of_parquet(paths: Iterable[str], row: str | None = None) -> str:
+    """Return the SELECT by which DuckDB reads files of Parquet that a statement names.
 
     Without external access it takes paths to the letter, whatever signs they have. ``row`` names a
     further column that numbers the rows.
     """
-    listed = ", ".join(in_quotes(path) for path in paths)
     numbers = "" if row is None else f", row_number() OVER () AS {row}"
-    return f"SELECT *{numbers} FROM {_reader_of(read, apart)}([{listed}])"
+    listed = ", ".join(in_quotes(path) for path in paths)
+    return f"SELECT *{numbers} FROM read_parquet([{listed}])"
 
 
-def _reader_of(read: Read, apart: Apart) -> str:
-    path = Path(read.name.lower())
-    ending = Path(path.stem).suffix if path.suffix in _PACKED else path.suffix
-    if ending not in _READERS:
+def _check_format(read: Read, apart: Apart) -> None:
+    """Refuse a name that ends as those of no format do that FROM reads."""
+    if Path(read.name.lower()).suffix not in _PARQUET and text_format(read.name) is None:
         raise QueryError(
-            f"what format has '{read.name}'? FROM reads files that end with "
-            f'{", ".join(_READERS)}; a stream is named without quotes or in "…"',
+            f"what format has '{read.name}'? FROM reads files that end with .parquet, .pq, .csv, "
+            ".tsv, .txt, .json, .jsonl or .ndjson, text also packed (.gz, .bz2, .zst); a stream is "
+            'named without quotes or in "…"',
             **place(apart.text, read.at),
         )
-    return _READERS[ending]

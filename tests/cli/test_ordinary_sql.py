@@ -40,6 +40,21 @@ def test_a_small_table_stands_beside_the_streams(
     assert json.loads(done.out) == [{"what": "one"}]
 
 
+def test_a_small_table_is_read_as_append_reads_it(command: Commands, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("t,what,id\n1,,12345678901234567890\n2,007,2\n")
+    sql = "SELECT what, CAST(id AS VARCHAR) AS id FROM names ORDER BY t"
+    done = command.succeeds("query", sql, "--table", f"names={path}", "--format", "jsonl")
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert found == [{"what": None, "id": "12345678901234567890"}, {"what": "007", "id": "2"}]
+    told = f"warning: '{path}': id read as STRING, since line 2 holds '12345678901234567890'"
+    assert told in done.err.splitlines()
+    path.write_text("t,what\n1,2\n3,4,5\n")
+    done = command("query", sql, "--table", f"names={path}")
+    assert done.code == 2
+    assert f"line 3 of '{path}': the record does not parse" in done.words
+
+
 def test_lists_and_structs_are_json_in_every_text(command: Commands) -> None:
     sql = "SELECT ARRAY_AGG(t) AS l, {'a': MAX(t)} AS s FROM s WHERE t < 2"
     made = {"l": [0, 1], "s": {"a": 1}}

@@ -48,6 +48,10 @@ def rows(source, sql, **how):
     return replay.query(source, sql, **how).table.to_pylist()
 
 
+def values(result):
+    return [tuple(row.values()) for row in result.table.to_pylist()]
+
+
 def column(source, sql, **how):
     [name] = replay.query(source, sql, **how).table.column_names
     return [row[name] for row in rows(source, sql, **how)]
@@ -162,8 +166,22 @@ def test_files_that_are_named_are_read(store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a[1]*").mkdir()
     pq.write_table(PLACES, "a[1]*/p?.parquet")
-    (tmp_path / "p.csv").write_text("symbol,place\nA,west\n")
+    (tmp_path / "p.csv").write_text("symbol;place\nA;west\n")
     assert column(store, "SELECT place FROM 'p.csv'") == ["west"]
+    Path("q.csv").write_text("place,symbol\n01067,A\n7,B\n")
+    found = replay.query(
+        store, "SELECT a.place, b.place AS p FROM 'q.csv' a JOIN 'q.csv' b USING (symbol)"
+    )
+    assert values(found) == [("01067", "01067"), ("7", "7")]
+    assert found.actual.warnings == ("'q.csv': place read as STRING, since line 2 holds '01067'",)
+    Path("q.csv").write_text("place,symbol\n1,A\n2,B,C\n")
+    with pytest.raises(QueryError, match=r"line 3 of 'q.csv': .* more cells than") as caught:
+        rows(store, "SELECT place FROM 'q.csv'")
+    assert caught.value.column == len("SELECT place FROM '")
+    Path("q.jsonl").write_text('{"v":1}\n{"v":"a"}\n')
+    assert column(store, "SELECT v FROM '*.jsonl'") == ["1", "a"]
+    [schema] = [replay.query(store, "SELECT v FROM 'q.jsonl' WHERE FALSE").table.schema]
+    assert schema.types == [pa.string()]
     assert column(store, "SELECT place FROM 'a[[]1][*]/*.parquet' ORDER BY 1") == ["north", "south"]
     for sql in (
         f"SELECT {OVER} FROM 'https://x.example/p.parquet'",
