@@ -235,8 +235,8 @@ class CalledOffError(Exception):
 def check_limits(n_rows: int = 0, n_bytes: int = 0) -> None:
     """Raise if the query that runs here is beyond a limit, or about to be.
 
-    Its answer has so many rows so far, and it is about to take so many bytes more. The
-    LimitExceededError names the limit.
+    Its answer has so many rows so far; ``n_bytes`` more it is about to take, or another process
+    holds for it. The LimitExceededError names the limit.
     """
     watch = _watch.get()
     if watch is not None:
@@ -290,12 +290,18 @@ def current_limits() -> Limits:
     return Limits() if watch is None else watch.limits
 
 
-def resident_bytes() -> int:
-    """Return the memory the process holds, in bytes; where only its peak is known, that."""
+def resident_bytes(process: int | None = None) -> int:
+    """Return the memory a process holds, by default this one, in bytes.
+
+    Where only a peak is known, that; 0 where nothing is known of another process.
+    """
+    statm = _STATM if process is None else Path(f"/proc/{process}/statm")
     try:
-        with _STATM.open("rb", buffering=0) as file:  # half the time of reading text
+        with statm.open("rb", buffering=0) as file:  # half the time of reading text
             pages = int(file.read().split()[1])
     except OSError:
+        if process is not None:
+            return 0
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,19 +48,18 @@ class AnswerTypes:
                     "it to VARCHAR"
                 )
 
-    def project(self, relation: Any) -> Any:
-        """Return a relation with its intervals in parts, days being of 24 hours, as ours are.
+    @property
+    def projection(self) -> str | None:
+        """The columns with intervals in parts, days being of 24 hours, as ours are; None: as is.
 
         DuckDB hands an interval out with nanoseconds of 64 bits, those of 292 years, and days
         beside them: longer ones become others.
         """
         if _INTERVAL not in self.types:
-            return relation
-        return relation.project(
-            ", ".join(
-                _IN_PARTS.format(place) if duck == _INTERVAL else f"#{place}"
-                for place, duck in enumerate(self.types, 1)
-            )
+            return None
+        return ", ".join(
+            _IN_PARTS.format(place) if duck == _INTERVAL else f"#{place}"
+            for place, duck in enumerate(self.types, 1)
         )
 
     def convert(self, batch: pa.RecordBatch) -> pa.Table:

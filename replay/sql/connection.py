@@ -1,35 +1,40 @@
-"""DuckDB as it is let run: locked, without files but those named, one query away from Ctrl-C."""
+"""DuckDB as it is let run: locked, without files but those named, in a process one can end."""
 
 from __future__ import annotations
 
 import atexit
 import os
+import pickle
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from time import sleep
-from typing import TypeVar
+from multiprocessing.connection import Pipe
+from pathlib import Path
+from typing import Any
 
-import duckdb
+import pyarrow as pa
 
+from replay.errors import LimitExceededError
 from replay.language.tokens import in_quotes
-from replay.limits import check_limits
+from replay.limits import check_limits, resident_bytes
 from replay.sql.overrides import OVERRIDES
 
-T = TypeVar("T")
-
-_KEPT_MAX = 4
-"""Connections kept, each for what it may read: a new one takes tens of milliseconds."""
-
-_WORKERS_MAX = 32
-"""Statements that run at once; further ones wait."""
+_IDLE_MAX = 2
+"""Processes kept for statements to come: a new one takes some tenths of a second."""
 
 _LOOK_S = 0.02
 """Seconds between looks at the limits while DuckDB works."""
+
+_GIVEN_ROWS = 1 << 16
+"""Rows of a table that are given to DuckDB at a time."""
+
+
+class DuckDBError(Exception):
+    """What DuckDB says against a request, as it says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,107 +47,184 @@ class Allowed:
     memory: int | None
     """Bytes; None: DuckDB's default, four fifths of the machine's."""
 
+    def config(self, folder: str) -> dict[str, str | bool | int]:
+        """Return how its database in memory is configured; ``folder`` is for what does not fit."""
+        config: dict[str, str | bool | int] = {
+            "threads": self.threads,
+            "temp_directory": folder,
+            "autoload_known_extensions": False,
+            "autoinstall_known_extensions": False,
+            "allow_community_extensions": False,
+            "python_enable_replacements": False,
+            "errors_as_json": True,
+            "error_on_division_by_zero": False,
+            "ieee_floating_point_ops": False,
+        }
+        if self.memory is not None:
+            config["memory_limit"] = f"{self.memory}B"
+        return config
 
-_kept: OrderedDict[tuple[int, Allowed], duckdb.DuckDBPyConnection] = OrderedDict()
+    def words(self) -> str:
+        """Return what lets it read its files and nothing else, for good.
+
+        Paths come before external access is ended: afterwards none can be added.
+        """
+        paths = ", ".join(map(in_quotes, self.paths))
+        return (
+            f"SET TimeZone='UTC'; SET allowed_paths=[{paths}]; SET enable_external_access=false;"
+            f"SET lock_configuration=true; {OVERRIDES}"
+        )
+
+
+class _Worker:
+    """A process in which DuckDB works, and the private folder for what does not fit in memory."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="chronicle-sql-")
+        self.channel, other = Pipe()
+        script = Path(__file__).with_name("worker.py")
+        searched = os.pathsep.join(filter(None, sys.path))
+        try:
+            # Of a session of its own, it hears no Ctrl-C of the terminal.
+            self.process = subprocess.Popen(  # noqa: S603 -- our own script
+                [sys.executable, "-P", str(script), str(other.fileno()), str(os.getpid())],
+                pass_fds=(other.fileno(),),
+                env={**os.environ, "PYTHONPATH": searched},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except BaseException:
+            self.channel.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        finally:
+            other.close()
+
+    def end(self) -> None:
+        """End it, whatever it does."""
+        self.process.kill()
+        self.process.wait()
+        self.channel.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+_idle: dict[int, list[_Worker]] = {}
+"""By process, the workers that wait for a statement; those of a parent are not its child's."""
 _lock = threading.Lock()
-_pools: dict[int, ThreadPoolExecutor] = {}
-"""By process, the threads in which DuckDB works; those that nobody needs sleep."""
-_folders: dict[int, str] = {}
-"""By process, the private folder for what does not fit in memory."""
 
 
-def _connect(allowed: Allowed) -> duckdb.DuckDBPyConnection:
-    """Open a database in memory that reads the files allowed and nothing else, for good.
-
-    Paths come before external access is ended: afterwards none can be added.
-    """
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "threads": allowed.threads,
-        "temp_directory": _folder(),
-        "autoload_known_extensions": False,
-        "autoinstall_known_extensions": False,
-        "allow_community_extensions": False,
-        "python_enable_replacements": False,
-        "errors_as_json": True,
-        "error_on_division_by_zero": False,
-        "ieee_floating_point_ops": False,
-    }
-    if allowed.memory is not None:
-        config["memory_limit"] = f"{allowed.memory}B"
-    connection = duckdb.connect(":memory:", config=config)
-    paths = ", ".join(map(in_quotes, allowed.paths))
-    connection.execute(
-        f"SET TimeZone='UTC'; SET allowed_paths=[{paths}]; SET enable_external_access=false;"
-        f"SET lock_configuration=true; {OVERRIDES}"
-    )
-    return connection
-
-
-def _folder() -> str:
-    """Return the private folder of this process, which is gone with it."""
+def _taken() -> _Worker:
+    """Return a worker that has nothing to do."""
     process = os.getpid()
     with _lock:
-        if process not in _folders:
-            _folders[process] = tempfile.mkdtemp(prefix="chronicle-sql-")
-            atexit.register(_remove_folder, process)
-        return _folders[process]
+        if process not in _idle:
+            _idle[process] = []
+            atexit.register(_end_idle, process)
+        waiting = _idle[process]
+        worker = waiting.pop() if waiting else None
+    return _Worker() if worker is None or worker.process.poll() is not None else worker
 
 
-def _remove_folder(process: int) -> None:
+def _end_idle(process: int) -> None:
     if process == os.getpid():  # and not one that was forked from it
-        shutil.rmtree(_folders[process], ignore_errors=True)
-
-
-def _cursor(allowed: Allowed) -> duckdb.DuckDBPyConnection:
-    """Return a cursor of a connection, which sees nothing of what others register."""
-    key = (os.getpid(), allowed)
-    with _lock:
-        connection = _kept.pop(key, None)
-    if connection is None:
-        connection = _connect(allowed)
-    cursor = connection.cursor()
-    with _lock:
-        _kept[key] = connection
-        while len(_kept) > _KEPT_MAX:
-            _kept.popitem(last=False)  # closes once its last cursor is
-    return cursor
+        while _idle[process]:
+            _idle[process].pop().end()
 
 
 class Session:
-    """One statement's use of a connection."""
+    """One statement's use of a connection.
+
+    Methods raise a DuckDBError for what DuckDB says. Each looks at the limits while DuckDB works; a
+    limit passed, Ctrl-C or any other error there ends DuckDB's process.
+    """
 
     def __init__(self, allowed: Allowed) -> None:
-        self.cursor = _cursor(allowed)
+        self._worker: _Worker | None = _taken()
+        self._resident = 0
+        self._ask("open", allowed.config(self._worker.folder), allowed.words())
+        self._resident = resident_bytes(self._worker.process.pid)
 
-    def run(self, work: Callable[[], T]) -> T:
-        """Have DuckDB do something that may take long; a limit passed, or Ctrl-C, interrupts it.
+    def register(self, name: str, table: pa.Table) -> None:
+        """Give DuckDB a table."""
+        for rows in table.to_batches(_GIVEN_ROWS):
+            self._ask("give", _packed(rows.schema, rows))
+        self._ask("register", name, _packed(table.schema))
 
-        It works in a thread of its own meanwhile: what reads its rows hears no signal.
-        """
-        future = _workers().submit(work)
-        try:
-            while True:
-                try:
-                    return future.result(timeout=_LOOK_S)
-                except TimeoutError:
-                    if future.done():
-                        raise
-                    check_limits()
-        except BaseException:
-            while not future.done():  # an interrupt before DuckDB has begun is lost
-                self.cursor.interrupt()
-                sleep(0.005)
-            raise
+    def bind(self, text: str, params: dict[str, object]) -> tuple[list[str], list[str]] | None:
+        """Return names and types of the columns of a query; None if it is not one SELECT."""
+        found: tuple[list[str], list[str]] | None = self._ask("bind", text, params)
+        return found
+
+    def fetch(
+        self, projection: str | None, n_rows: int, *, is_dry: bool
+    ) -> tuple[pa.Schema, list[pa.RecordBatch], bool]:
+        """Return further rows of the query bound last, and whether there are no more."""
+        packed, is_last = self._ask("fetch", projection, n_rows, is_dry=is_dry)
+        stream = pa.ipc.open_stream(packed)
+        return stream.schema, [batch for batch in stream if len(batch)], is_last
+
+    def execute(self, text: str, params: dict[str, object]) -> list[Any]:
+        """Return the rows of a statement as tuples."""
+        rows: list[Any] = self._ask("execute", text, params)
+        return rows
 
     def close(self) -> None:
-        """Let go of what was registered."""
-        self.cursor.close()
+        """Let go of what was registered; DuckDB waits for the next statement."""
+        if self._worker is None:
+            return
+        self._ask("close")
+        worker, self._worker = self._worker, None
+        with _lock:
+            waiting = _idle[os.getpid()]
+            if len(waiting) < _IDLE_MAX:
+                waiting.append(worker)
+                return
+        worker.end()
+
+    def _ask(self, name: str, *arguments: object, **options: object) -> Any:
+        worker = self._worker
+        if worker is None:
+            raise DuckDBError("the process in which DuckDB worked was ended")
+        try:
+            request = pickle.dumps((name, arguments, options))
+        except (AttributeError, TypeError, pickle.PicklingError) as error:
+            raise DuckDBError(f"it takes no such value as a parameter: {error}") from None
+        try:
+            worker.channel.send_bytes(request)
+            while not worker.channel.poll(_LOOK_S):
+                grown = resident_bytes(worker.process.pid) - self._resident
+                check_limits(n_bytes=grown if self._resident else 0)
+            is_done, answer = worker.channel.recv()
+        except (EOFError, OSError) as error:
+            self._end(worker)
+            raise _ended(worker.process.returncode) from error
+        except BaseException:
+            self._end(worker)
+            raise
+        if not is_done:
+            raise DuckDBError(answer)
+        return answer
+
+    def _end(self, worker: _Worker) -> None:
+        self._worker = None
+        worker.end()
 
 
-def _workers() -> ThreadPoolExecutor:
-    """Return the threads of this process; those of a process that it was forked from are gone."""
-    process = os.getpid()
-    with _lock:
-        if process not in _pools:
-            _pools[process] = ThreadPoolExecutor(_WORKERS_MAX, "chronicle-sql")
-        return _pools[process]
+def _ended(code: int) -> Exception:
+    """Return what to say of DuckDB's process, which ended by itself."""
+    if code == -signal.SIGKILL:
+        return LimitExceededError(
+            "memory", "the system ended DuckDB's part of the query, which needs too much memory"
+        )
+    return DuckDBError(f"the process in which DuckDB worked ended with exit status {code}")
+
+
+def _packed(schema: pa.Schema, *batches: pa.RecordBatch) -> bytes:
+    """Return rows as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+    return sink.getvalue().to_pybytes()

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -25,7 +23,7 @@ from replay.running.run import OurQuestion, QueryRequest, Run, open_run
 from replay.sql.answers import AnswerTypes, check_columns, in_38_digits, taken
 from replay.sql.apart import Apart, Cut, Input, Read
 from replay.sql.composed import Composed
-from replay.sql.connection import Allowed, Session
+from replay.sql.connection import Allowed, DuckDBError, Session
 from replay.sql.failures import damaged, told
 from replay.sql.ordered import NUMBERED, ROW
 from replay.sql.parameters import place_of, to_duckdb
@@ -110,13 +108,10 @@ class SqlFlow:
     def _explain(self, session: Session, words: str) -> None:
         """Keep DuckDB's plan of the statement."""
         query = self.apart.main.with_selects(self._selects)
-        self._relation(session, query)
-        params = self._params(query)
+        self._bound(session, query)
         try:
-            rows = session.run(
-                lambda: session.cursor.execute(words + query.text, params).fetchall()
-            )
-        except duckdb.Error as error:
+            rows = session.execute(words + query.text, self._params(query))
+        except DuckDBError as error:
             raise self._told(_ShiftedError(str(error), len(words)), query) from None
         self.tree = rows[0][1].rstrip()
 
@@ -124,12 +119,12 @@ class SqlFlow:
         """Return the columns of the answer."""
         with closing(self._prepared()) as session:
             query = self.apart.main.with_selects(self._selects)
-            types, relation = self._relation(session, query)
+            types = self._bound(session, query)
             try:
-                nothing = relation.limit(0).to_arrow_reader(1)
-            except duckdb.Error as error:
+                schema, *_ = session.fetch(types.projection, 1, is_dry=True)
+            except DuckDBError as error:
                 raise self._told(error, query) from None
-            return types.empty(nothing.schema).schema
+            return types.empty(schema).schema
 
     def work(self) -> ExecutionStats:
         """Return what Chronicle's parts did so far; DuckDB's scans are not counted."""
@@ -196,7 +191,7 @@ class SqlFlow:
         query = given.query
         if given.ordered is not None:
             try:
-                self._relation(session, given.ordered.with_selects(self._selects))
+                self._bound(session, given.ordered.with_selects(self._selects))
                 query = given.ordered
             except QueryError:
                 pass
@@ -278,10 +273,10 @@ class SqlFlow:
         check_columns(table.schema, what)
         self._schemas.append(table.schema)
         given = taken(table)
-        session.cursor.register(name, given)
+        session.register(name, given)
         if any(f"{name}{NUMBERED}" in query.text for query in self.apart.queries):
             rows = pa.array(np.arange(table.num_rows))
-            session.cursor.register(f"{name}{NUMBERED}", given.append_column(f"{name}{ROW}", rows))
+            session.register(f"{name}{NUMBERED}", given.append_column(f"{name}{ROW}", rows))
 
     def _params(self, query: Composed) -> dict[str, object]:
         """Return the values of a query's parameters."""
@@ -299,81 +294,53 @@ class SqlFlow:
                 raise BindError(f"the parameter '{shown}' {error}", **where) from None
         return values
 
-    def _relation(self, session: Session, query: Composed) -> tuple[AnswerTypes, Any]:
-        """Return a query that DuckDB has bound, and the types of its columns."""
+    def _bound(self, session: Session, query: Composed) -> AnswerTypes:
+        """Bind a query in DuckDB, and return the types of its columns."""
         params = self._params(query)
         try:
-            statements = session.cursor.extract_statements(query.text)
-            if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
-                raise NotSupportedError("anything but one SELECT is not supported here")
-            relation = session.cursor.sql(query.text, params=params)
-        except duckdb.Error as error:
+            found = session.bind(query.text, params)
+        except DuckDBError as error:
             raise self._told(self._with_place(session, query, params, error), query) from None
-        types = AnswerTypes(tuple(relation.columns), tuple(map(str, relation.types)))
+        if found is None:
+            raise NotSupportedError("anything but one SELECT is not supported here")
+        names, kinds = found
+        types = AnswerTypes(tuple(names), tuple(kinds))
         types.check()
-        return types, types.project(relation)
+        return types
 
     def _with_place(
-        self, session: Session, query: Composed, params: dict[str, object], error: duckdb.Error
+        self, session: Session, query: Composed, params: dict[str, object], error: DuckDBError
     ) -> Exception:
         """Return an error of binding with its place, which DuckDB tells only where it executes."""
         if '"position"' in str(error):
             return error
-        text = _EXPLAIN + query.text
         try:
-            session.cursor.execute(text, params)
-        except duckdb.Error as found:
+            session.execute(_EXPLAIN + query.text, params)
+        except DuckDBError as found:
             return _ShiftedError(str(found), len(_EXPLAIN))
         return error
 
     def _rows(self, session: Session, query: Composed) -> Iterator[pa.Table]:
         """Yield the rows of a query, at least one table."""
         query = query.with_selects(self._selects)
-        types, relation = self._relation(session, query)
-        answer = _Reading(relation.limit(0) if self.is_dry else relation)
+        types = self._bound(session, query)
+        has_rows, has_ended = False, False
         try:
-            while not answer.has_ended:
-                batches = session.run(answer.fetch)
+            while not has_ended:
+                schema, batches, has_ended = session.fetch(
+                    types.projection, ROWS_AT_ONCE, is_dry=self.is_dry
+                )
+                has_rows |= bool(batches)
                 yield from map(types.convert, batches)
-            if not answer.n_rows:
-                yield types.empty(answer.schema)
-        except (duckdb.Error, OSError, pa.ArrowException) as error:
+            if not has_rows:
+                yield types.empty(schema)
+        except DuckDBError as error:
             raise self._told(error, query) from None
 
     def _told(self, error: Exception, query: Composed) -> Exception:
         columns = dict.fromkeys(name for schema in self._schemas for name in schema.names)
         shift = error.shift if isinstance(error, _ShiftedError) else 0
         return damaged(error, self._data_files) or told(error, self.apart, query, columns, shift)
-
-
-class _Reading:
-    """The rows of a relation, fetched some at a time."""
-
-    def __init__(self, relation: Any) -> None:
-        self._relation = relation
-        self._reader: Any = None
-        self.n_rows = 0
-        self.has_ended = False
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns as DuckDB gives them, once something was fetched."""
-        return self._reader.schema
-
-    def fetch(self) -> list[pa.RecordBatch]:
-        """Return the next rows; none if there are no more."""
-        if self._reader is None:
-            self._reader = self._relation.to_arrow_reader(ROWS_AT_ONCE)
-        batches: list[pa.RecordBatch] = []
-        while sum(map(len, batches)) < ROWS_AT_ONCE:
-            batch = next(self._reader, None)
-            if batch is None:
-                self.has_ended = True
-                break
-            if len(batch):
-                batches.append(batch)
-        self.n_rows += sum(map(len, batches))
-        return batches
 
 
 class _ShiftedError(Exception):

@@ -278,7 +278,9 @@ AA, BB = "a" * 32, "b" * 32
 def _put_aside(stream: Stream, batch: str) -> str:
     writer = QuarantineWriter(stream.path / QUARANTINE_TABLE, f"{batch}.parquet")
     writer.write(
-        pa.table([[batch], ["bad"], ["s.csv"], ["1,2"], [1], [None], [None]], schema=QUARANTINE_SCHEMA)
+        pa.table(
+            [[batch], ["bad"], ["s.csv"], ["1,2"], [1], [None], [None]], schema=QUARANTINE_SCHEMA
+        )
     )
     file = writer.close()
     assert file is not None

@@ -660,9 +660,7 @@ def test_a_statement_sees_nothing_but_what_it_names(store):
 
 
 def test_the_connection_is_locked(tmp_path):
-    import duckdb
-
-    from replay.sql.connection import Allowed, Session
+    from replay.sql.connection import Allowed, DuckDBError, Session
 
     named, other = tmp_path / "named.csv", tmp_path / "other.csv"
     for file in (named, other):
@@ -670,7 +668,7 @@ def test_the_connection_is_locked(tmp_path):
     session = Session(Allowed((str(named),), 1, None))
     local_table = PLACES
     assert local_table.num_rows
-    assert session.run(lambda: session.cursor.execute(f"FROM '{named}'").fetchall()) == [(1,)]
+    assert session.execute(f"FROM '{named}'", {}) == [(1,)]
     for sql in (
         f"FROM '{other}'",
         f"COPY (SELECT 1) TO '{other}'",
@@ -683,8 +681,8 @@ def test_the_connection_is_locked(tmp_path):
         "FROM read_text('/etc/hosts')",
         "FROM glob('/*')",
     ):
-        with pytest.raises(duckdb.Error):
-            session.run(lambda sql=sql: session.cursor.execute(sql).fetchall())
+        with pytest.raises(DuckDBError):
+            session.execute(sql, {})
     session.close()
 
 

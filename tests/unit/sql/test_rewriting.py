@@ -9,7 +9,7 @@ import pytest
 import replay
 from replay.errors import NotSupportedError, UnknownNameError
 from replay.language.cursor import RESERVED
-from replay.sql.connection import Allowed, Session
+from replay.sql.connection import Allowed, DuckDBError, Session
 from replay.sql.constructs import CALLABLE
 from replay.sql.overrides import NO_VALUES
 from replay.sql.rewriting import NO_NAMES
@@ -105,17 +105,17 @@ def test_every_function_without_arguments_may_be_called_or_is_hidden():
 
 def test_no_word_is_a_value_where_it_names_no_column():
     session = Session(Allowed((), 1, None))
-    words = ["current_timestamp", "current_time", "localtime", "localtimestamp"]
-    rows = session.cursor.sql(
+    rows = session.execute(
         "SELECT keyword_name FROM duckdb_keywords() UNION SELECT function_name FROM "
-        "duckdb_functions()"
+        "duckdb_functions()",
+        {},
     )
-    words += [word.replace('"', '""') for (word,) in rows.fetchall()]
+    words = ["current_timestamp", "current_time", "localtime", "localtimestamp"]
     read = []
-    for word in words:
+    for word in words + [name.replace('"', '""') for (name,) in rows]:
         try:
-            session.cursor.sql(f'SELECT "{word}"')
-        except duckdb.Error:
+            session.bind(f'SELECT "{word}"', {})
+        except DuckDBError:
             continue
         read.append(word)
     session.close()

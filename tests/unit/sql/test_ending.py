@@ -1,0 +1,88 @@
+"""DuckDB's process ends when a limit is passed, whatever DuckDB does there."""
+
+import os
+import resource
+from _thread import interrupt_main
+from signal import SIGINT, SIGKILL, default_int_handler, signal
+from threading import Timer
+from time import perf_counter
+
+import pyarrow as pa
+import pytest
+
+import replay
+from replay.errors import LimitExceededError, QueryError
+from replay.sql.connection import Allowed, Session
+
+EVENTS = {"s": pa.table({"t": range(3000), "u": ["ab"] * 3000})}
+OVER = "COUNT(*) OVER () AS c"
+PAD = "MAX(length(lpad(u, 50000000, 'x')))"
+
+
+def ask(value, **limits):
+    return replay.query(EVENTS, f"SELECT {value} AS v, {OVER} FROM s", **limits)
+
+
+def check_that_it_ends(value, **limits):
+    begun, peak = perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(LimitExceededError):
+        ask(value, **limits)
+    assert perf_counter() - begun < 20
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 500_000  # KB
+
+
+def test_a_text_that_grows_ends_with_the_time_allowed():
+    check_that_it_ends(PAD, timeout=0.5)
+
+
+def test_a_list_that_grows_ends_with_the_memory_allowed():
+    check_that_it_ends("list_resize([t], 100000)", memory=400_000_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "value",
+    [
+        "list_resize([1], 200000000)",
+        "length(repeat(repeat(u, 100000), 1000))",
+        "length(replace(repeat(u, 10000), 'a', repeat(u, 10000)))",
+        "len(range(500000000 + t))",
+        "length(format('{:>500000000}', u || t))",
+        "length(array_to_string(list_resize([u], 100000000, u), ','))",
+        "len(list_transform(range(100000), lambda x: range(100000 + t)))",
+        "len(ARRAY_AGG(t) OVER ()) + len(list_resize([t], 5000000))",
+        "levenshtein(repeat(u, 300000), repeat('ba', 300000 + t))",
+    ],
+)
+def test_whatever_grows_ends_with_a_limit(value):
+    check_that_it_ends(value, timeout=3, memory=500_000_000)
+
+
+def test_ctrl_c_ends_what_duckdb_would_not_leave():
+    before = signal(SIGINT, default_int_handler)  # in the background it is ignored
+    begun = perf_counter()
+    try:
+        Timer(0.5, interrupt_main).start()
+        with pytest.raises(KeyboardInterrupt):
+            ask(PAD)
+    finally:
+        signal(SIGINT, before)
+    assert perf_counter() - begun < 20
+    assert ask("length(u)").table["v"][0].as_py() == 2  # by another process
+
+
+def test_a_process_that_the_system_ended_is_told_and_the_next_statement_has_another():
+    session = Session(Allowed((), 1, None))
+    os.kill(session._worker.process.pid, SIGKILL)
+    with pytest.raises(LimitExceededError, match="needs too much memory"):
+        session.execute("SELECT 1", {})
+    session.close()
+    session = Session(Allowed((), 1, None))
+    assert session.execute("SELECT 1", {}) == [(1,)]
+    session.close()
+
+
+def test_a_value_that_no_process_takes_is_refused_and_leaves_duckdb_there():
+    with pytest.raises(QueryError, match="no such value as a parameter"):
+        ask("$x", params={"x": lambda: 1})
+    assert ask("$x", params={"x": 5}).table["v"][0].as_py() == 5
