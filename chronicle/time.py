@@ -45,19 +45,35 @@ def time_type(data_type: pa.DataType, *, column: str) -> TimeType:
             f"time column '{column}' is {data_type}, which can be NaN or fractional and so does "
             "not order events; convert it to a timestamp or to int64 in a unit that fits"
         )
+    if pat.is_date(data_type):
+        raise SchemaError(
+            f"time column '{column}' is a DATE, and that of a stream is a signed integer or a "
+            "timestamp; cast it to TIMESTAMP first (in SQL: CAST(… AS TIMESTAMP))"
+        )
     raise SchemaError(
         f"time column '{column}' is {data_type}; time is a signed integer or a timestamp, "
         "so parse or cast it first"
     )
 
 
+def type_of_moments(data_type: pa.DataType) -> pa.DataType:
+    """Return the type of internal times in columns of their own, such as borders of windows.
+
+    Between two dates there are moments, so those of a column of dates are timestamps.
+    """
+    if pat.is_date(data_type) or pat.is_timestamp(data_type):
+        return pa.timestamp("us", None if pat.is_date(data_type) else data_type.tz)
+    return pa.int64()
+
+
 def to_int64(column: pa.Array | pa.ChunkedArray, *, name: str) -> pa.Array:
     """Convert a time column to Chronicle's internal time.
 
-    ``column`` holds signed integers or timestamps in s, ms or us; the result microseconds for
-    timestamps, the column's own unit for integers. Nulls and values that do not fit are refused.
+    ``column`` holds signed integers, timestamps in s, ms or us, or dates; the result microseconds
+    for timestamps and, at midnight, dates, the column's own unit for integers. Nulls and values
+    that do not fit are refused.
     """
-    kind = time_type(column.type, column=name)
+    kind = "timestamp" if pat.is_date(column.type) else time_type(column.type, column=name)
     if column.null_count:
         raise SchemaError(
             f"time column '{name}' has {column.null_count} null values; "
@@ -65,7 +81,7 @@ def to_int64(column: pa.Array | pa.ChunkedArray, *, name: str) -> pa.Array:
         )
     try:
         if kind != "integer":
-            column = column.cast(pa.timestamp("us", column.type.tz))
+            column = column.cast(type_of_moments(column.type))
         times = column.cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise SchemaError(f"time column '{name}' does not fit microseconds: {error}") from error
@@ -94,9 +110,7 @@ def _check_limit(times: pa.Array, name: str) -> None:
 def from_int64(times: npt.NDArray[np.int64] | pa.Array, data_type: pa.DataType) -> pa.Array:
     """Convert internal times back to the type of the time column."""
     array = pa.array(times, type=pa.int64()) if isinstance(times, np.ndarray) else times
-    if pat.is_timestamp(data_type):
-        return array.cast(pa.timestamp("us", data_type.tz)).cast(data_type)
-    return array.cast(data_type)
+    return array.cast(type_of_moments(data_type)).cast(data_type)
 
 
 def show_time(time: int, kind: TimeType) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from chronicle.errors import SchemaError, StreamNotFoundError
 from chronicle.schema import normalise_schema
-from chronicle.time import time_type, to_int64
+from chronicle.time import TimeType, time_type, to_int64
 from costmodel.tuning import Tuning
 from replay.engines.read_ahead import shared
 from replay.errors import NotSupportedError, QueryError
@@ -181,7 +181,13 @@ def _check_time(stream: str, schema: object, time: str | None) -> None:
         return
     if time not in schema.names:
         raise SchemaError(f"no time column '{time}' (columns: {', '.join(schema.names)})")
-    time_type(normalise_schema(pa.schema([schema.field(time)])).field(0).type, column=time)
+    _time_type(normalise_schema(pa.schema([schema.field(time)])).field(0))
+
+
+def _time_type(field: pa.Field) -> TimeType:
+    """Return which kind of time a column is; what is to come may be of dates."""
+    is_date = pa.types.is_date(field.type)
+    return "timestamp" if is_date else time_type(field.type, column=field.name)
 
 
 @dataclass(slots=True)
@@ -311,7 +317,7 @@ class OnlineFlow(Resumable):
         name = self._name(stream)
         self._check_open()
         known = self._streams[name]
-        kind = time_type(known.schema.field(known.time).type, column=known.time)
+        kind = _time_type(known.schema.field(known.time))
         time = to_internal(to, kind)
         known.last_time = time if known.last_time is None else max(known.last_time, time)
         return self._joined(() if self.is_done else self._port.advance(name, time))

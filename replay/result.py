@@ -23,18 +23,16 @@ _ROWS_AT_ONCE = 4_096
 
 def _rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
     """Return rows as Python objects; a time that Python has no object for is told by its column."""
-    try:
-        return rows.to_pylist()
-    except (OverflowError, ValueError):
-        for name, column in zip(rows.schema.names, rows.columns, strict=True):
-            try:
-                column.to_pylist()
-            except (OverflowError, ValueError):
-                raise QueryError(
-                    f"column '{name}' has a time outside of the years 1 to 9999, which no datetime "
-                    "of Python's holds; read result.table, a table of Arrow's, or leave it out"
-                ) from None
-        raise
+    columns: list[list[Any]] = []
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        try:
+            columns.append(column.to_pylist())
+        except (OverflowError, ValueError):
+            raise QueryError(
+                f"column '{name}' has a time outside of the years 1 to 9999, which no datetime "
+                "of Python's holds; read result.table, a table of Arrow's, or leave it out"
+            ) from None
+    return [dict(zip(rows.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Mapping, Sized
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from typing import TypeGuard
 
 from replay.expressions.nodes import DataType, Literal
 from replay.expressions.types import DECIMAL_DIGITS, DECIMAL_OF_SCALE
@@ -175,7 +176,7 @@ def from_parameter(value: object) -> Literal:
         ) from None
 
 
-def is_list(value: object) -> bool:
+def is_list(value: object) -> TypeGuard[Collection[object]]:
     """Return whether a parameter's value is several: a list, a tuple, a set, an array."""
     is_one = isinstance(value, str | bytes | bytearray | Mapping)
     return isinstance(value, Iterable) and isinstance(value, Sized) and not is_one
@@ -183,7 +184,7 @@ def is_list(value: object) -> bool:
 
 def from_list(value: object) -> tuple[Literal, ...]:
     """Return the literals of a parameter's values."""
-    if not is_list(value) or not isinstance(value, Iterable):
+    if not is_list(value):
         what = type(value).__name__
         raise TypeError(f"has the type {what}; IN takes a list, or one value in parentheses")
     values = [one.as_py() if hasattr(one, "as_py") else one for one in value]

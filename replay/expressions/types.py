@@ -19,8 +19,10 @@ _PLAIN: dict[pa.DataType, DataType] = {
     pa.date32(): DataType.DATE,
 }
 
-TIME_TYPES = frozenset({DataType.INTEGER, DataType.TIMESTAMP, DataType.TIMESTAMP_UTC})
-"""What a time column can be."""
+TIME_TYPES = frozenset(
+    {DataType.INTEGER, DataType.DATE, DataType.TIMESTAMP, DataType.TIMESTAMP_UTC}
+)
+"""What a time column can be; that of a stream of a store is no DATE."""
 
 DECIMAL_DIGITS = 18
 """Digits of a DECIMAL that queries compute with: 64 bits hold its units."""
@@ -102,6 +104,11 @@ def to_data_type(arrow_type: pa.DataType) -> DataType | None:
         value = _PLAIN.get(arrow_type.value_type)
         return value if value is DataType.STRING else None
     return None
+
+
+def type_of_moments(time: DataType) -> DataType:
+    """Return the type of moments of a column of time, such as borders of windows over it."""
+    return DataType.TIMESTAMP if time is DataType.DATE else time
 
 
 def columns_of_schema(schema: pa.Schema) -> tuple[tuple[str, DataType | None], ...]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chronicle.errors import SchemaError
-from chronicle.time import from_int64, is_ascending, time_type, to_int64
+from chronicle.time import from_int64, is_ascending, to_int64, type_of_moments
 from replay.expressions.columns import Columns, in_few_chunks
 from replay.expressions.evaluate import truths
 from replay.expressions.scalars import Faults
@@ -304,8 +304,4 @@ def _field(name: str, schema: pa.Schema, own: str) -> pa.Field | None:
 def _pair_time_type(join: JoinRelation, left: pa.Schema, right: pa.Schema) -> pa.DataType:
     """Return the type of the time of a pair, which the times of both sides fit in."""
     one, other = left.field(join.left_time).type, right.field(join.right_time).type
-    if one == other:
-        return one
-    if time_type(one, column=join.left_time) == "integer":
-        return pa.int64()
-    return pa.timestamp("us", one.tz)
+    return one if one == other else type_of_moments(one)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from replay.expressions.types import TIME_TYPES
+from replay.expressions.types import TIME_TYPES, type_of_moments
 from replay.language.bound import (
     WINDOW_END,
     WINDOW_START,
@@ -63,7 +63,8 @@ def columns_of_pattern(
         return columns_of_select(bound.outer)
     measures = {measure.name: measure.type for measure in bound.measures}
     if bound.windows is not None:
-        attributes = {**attributes, **dict.fromkeys((WINDOW_START, WINDOW_END), bound.time_type)}
+        borders = dict.fromkeys((WINDOW_START, WINDOW_END), type_of_moments(bound.time_type))
+        attributes = {**attributes, **borders}
     return tuple((name, {**attributes, **measures}[source]) for source, name in bound.output)
 
 

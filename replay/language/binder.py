@@ -15,6 +15,7 @@ from replay.expressions.types import (
     columns_of_schema,
     remedy_for,
     to_data_type,
+    type_of_moments,
 )
 from replay.language import syntax
 from replay.language.answers import (
@@ -93,7 +94,7 @@ def bind(
         the query does not name them.
     time
         Name of the stream's time column, which ORDER BY must name. None for a table in memory:
-        ORDER BY says which column it is, one of whole numbers or timestamps.
+        ORDER BY says which column it is, one of whole numbers, timestamps or dates.
     text, params
         As for :func:`bind_query`.
 
@@ -136,8 +137,8 @@ def bind_query(
     catalog
         Gives schema and time column of a stream by its name, and raises what fits if there is none.
         None for the time of a table in memory: ORDER BY or DESCRIPTOR says which column it is, one
-        of whole numbers or timestamps. Attributes of a type that queries cannot use do no harm as
-        long as the query does not compute with them.
+        of whole numbers, timestamps or dates. Attributes of a type that queries cannot use do no
+        harm as long as the query does not compute with them.
     text
         The text that was parsed, for the carets of errors; None for a tree that was not.
     params
@@ -217,6 +218,14 @@ def _create(query: CreateStream, catalog: Catalog, source: Source) -> BoundCreat
         raise source.error(
             f"the stream '{query.name.name}' needs a time: SELECT a column of time by which its "
             "rows ascend, or write ORDER BY with one",
+            query.query,
+        )
+    types = dict(answer.columns)
+    if types[answer.times[0]] is DataType.DATE:
+        name = answer.times[0]
+        raise source.error(
+            f"the time of the stream '{query.name.name}' would be '{name}', a DATE; select "
+            f"CAST({name} AS TIMESTAMP) AS {name}",
             query.query,
         )
     return BoundCreate(query.name.name, answer.query, answer.times[0])
@@ -414,7 +423,7 @@ def _situations(node: Situations, catalog: Catalog, source: Source) -> _Read:
     time = inner.columns.attribute(inner.columns.name(column), column)
     if time.type not in TIME_TYPES:
         raise source.error(
-            f"ORDER BY takes a column of whole numbers or timestamps, and '{time.name}' is "
+            f"ORDER BY takes a column of whole numbers, timestamps or dates, and '{time.name}' is "
             f"{time.type.value}",
             column,
         )
@@ -459,18 +468,19 @@ def _windowed(node: WindowCall, inner: _Read, source: Source) -> _Read:
     data_type = inner.columns.attribute(column, syntax.Column(name, at=name.at)).type
     if data_type not in TIME_TYPES:
         raise source.error(
-            f"DESCRIPTOR takes a column of whole numbers or timestamps, and '{column}' is "
+            f"DESCRIPTOR takes a column of whole numbers, timestamps or dates, and '{column}' is "
             f"{data_type.value}",
             name,
         )
     _check_time(column, inner, name, source)
     partition_by = tuple(_found(part, inner.columns) for part in node.partition_by)
-    windows = bind_windows(node, (column, data_type), partition_by, source)
+    moments = type_of_moments(data_type)
+    windows = bind_windows(node, (column, moments), partition_by, source)
     assert isinstance(inner.relation, StreamRelation | SubqueryRelation)
     return replace(
         inner,
         relation=replace(inner.relation, time=column),
-        columns=inner.columns.with_windows(data_type, node),
+        columns=inner.columns.with_windows(moments, node),
         windows=windows,
         times=(column,),
         is_untimed=False,

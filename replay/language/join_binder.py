@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from replay.expressions.types import TIME_TYPES
+from replay.expressions.types import TIME_TYPES, type_of_moments
 from replay.language import fold, syntax
 from replay.language.bound import (
     JOIN_TIME,
@@ -16,6 +16,7 @@ from replay.language.bound import (
     JoinKind,
     JoinRelation,
     JoinWindow,
+    OneRow,
     Relation,
     attributes,
 )
@@ -91,7 +92,7 @@ class _JoinBinder:
         equal, conditions = self._on()
         columns = self._columns
         if not self._is_asof:
-            columns += (RelationColumn(None, JOIN_TIME, JOIN_TIME, self._times[0][1]),)
+            columns += (RelationColumn(None, JOIN_TIME, JOIN_TIME, self._time_type),)
         named = RelationColumns(columns, self._source, what="column")
         left_window, right_window = self._windows()
         left_time = self._times[0][0]
@@ -188,13 +189,19 @@ class _JoinBinder:
 
     def _check_times(self) -> None:
         (left, left_type), (right, right_type) = self._times
-        if left_type is not right_type:
+        if type_of_moments(left_type) is not type_of_moments(right_type):
             raise self._source.error(
                 f"the times of the sides do not go together: '{left}' is {left_type.value} and "
                 f"'{right}' is {right_type.value}",
                 self._node,
             )
         assert left_type in TIME_TYPES
+
+    @property
+    def _time_type(self) -> DataType:
+        """The type of the time of a pair, which the times of both sides fit in."""
+        left, right = (kind for _, kind in self._times)
+        return left if left is right else type_of_moments(left)
 
     # -----------------------------------------------------------------------------------------
     # ON
@@ -379,4 +386,6 @@ def _column(column: RelationColumn, name: syntax.Identifier) -> syntax.Column:
 
 
 def _with_time(relation: Relation, time: str) -> Relation:
-    return relation if isinstance(relation, JoinRelation) else replace(relation, time=time)
+    if isinstance(relation, JoinRelation | OneRow):
+        return relation
+    return replace(relation, time=time)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from replay.expressions.types import TIME_TYPES
+from replay.expressions.types import TIME_TYPES, type_of_moments
 from replay.language import fold, syntax
 from replay.language.bound import (
     ROW_NUMBER,
@@ -194,7 +194,7 @@ def _order(clause: syntax.MatchRecognize, times: tuple[str, ...], named: _Named)
         )
     if data_type not in TIME_TYPES:
         raise source.error(
-            f"ORDER BY takes a column of whole numbers or timestamps, and '{name}' is "
+            f"ORDER BY takes a column of whole numbers, timestamps or dates, and '{name}' is "
             f"{data_type.value}",
             first,
         )
@@ -265,10 +265,11 @@ def _within(node: syntax.Expression | None, time: Attribute, source: Source) -> 
     wanted = DataType.INTEGER if time.type is DataType.INTEGER else DataType.INTERVAL
     if bound.type is not wanted or bound.value is None:
         example = "300" if wanted is DataType.INTEGER else "30 MINUTES"
+        kind = "dates" if time.type is DataType.DATE else "timestamps"
         what = (
             f"a plain whole number, in the unit of the time column '{time.name}'"
             if wanted is DataType.INTEGER
-            else f"a duration with its unit, as the time column '{time.name}' holds timestamps"
+            else f"a duration with its unit, as the time column '{time.name}' holds {kind}"
         )
         raise source.error(f"WITHIN takes {what}, such as WITHIN {example}", node)
     assert isinstance(bound.value, int)
@@ -320,7 +321,7 @@ def _windows(
             )
     from replay.language.window_binder import bind_pattern_windows  # no other query needs it
 
-    windows = bind_pattern_windows(call, (time.name, time.type), source)
+    windows = bind_pattern_windows(call, (time.name, type_of_moments(time.type)), source)
     shown: list[str] = []
     for column in clause.partition_by:
         of_window = resolve(column.name, _OF_WINDOW)
@@ -520,7 +521,8 @@ class _Columns:
 
     def _type_of(self, name: str) -> DataType | None:
         is_of_window = self.in_windows and name in _OF_WINDOW
-        return self.order.time.type if is_of_window else self.attributes.type_of(name)
+        of_window = type_of_moments(self.order.time.type)
+        return of_window if is_of_window else self.attributes.type_of(name)
 
     def _check_names(self, columns: tuple[str, ...]) -> None:
         for measure in self.clause.measures:

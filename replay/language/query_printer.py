@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from replay.language import printer, syntax
 from replay.language.syntax import (
     CreateStream,
+    Expression,
     Identifier,
     Join,
     Node,
@@ -50,6 +51,7 @@ def to_sql(node: Node) -> str:
         return f"{printer.to_sql(node.symbol)} AS {to_sql(node.condition)}"
     if isinstance(node, syntax.Subset):
         return f"{printer.to_sql(node.name)} = ({_list(node.members)})"
+    assert isinstance(node, Expression | Identifier)
     return printer.to_sql(node)
 
 

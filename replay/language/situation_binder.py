@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from replay.expressions.types import type_of_moments
 from replay.language import allen, syntax
 from replay.language.bound import (
     DETECTION_TIME,
@@ -199,7 +200,7 @@ class _Binder:
         returns: tuple[Measure, ...],
     ) -> Columns:
         """Return the columns of the answer; no two have one name, in whatever case."""
-        time_type = self.time.type
+        time_type = type_of_moments(self.time.type)
         own: list[tuple[str, DataType | None]] = [(a.name, a.type) for a in partition_by]
         times = [f"{name}_{border}" for name in names for border in ("start", "end")]
         times.append(DETECTION_TIME)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from replay.errors import NotSupportedError
+from replay.expressions.atoms import DAY_US
 from replay.expressions.columns import Columns
 from replay.expressions.evaluate import evaluate
 from replay.expressions.scalars import Faults
@@ -174,6 +175,8 @@ class MatchProgram:
         times = np.empty(0, np.int64)
         if self.within is not None:
             times = columns.at(self.time).data
+            if self.time.type is DataType.DATE:
+                times = times.astype(np.int64) * DAY_US
         return Prepared(words, times, leaves, known, strings, groups, faults.count)
 
     def _leaves(

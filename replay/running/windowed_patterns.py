@@ -18,6 +18,7 @@ from chronicle.time import from_int64, to_int64
 from replay.engines.source import TableSource
 from replay.expressions.columns import Values, in_few_chunks, to_arrow
 from replay.expressions.scalars import Faults
+from replay.expressions.types import type_of_moments
 from replay.language.bound import (
     WINDOW_END,
     WINDOW_START,
@@ -452,9 +453,9 @@ class WindowedMatching(_Windowed):
 
     def _with_window(self, table: pa.Table, start: int, end: int) -> pa.Table:
         """Return rows of the answer with the columns of their window."""
-        n_rows = table.num_rows
+        n_rows, of_window = table.num_rows, type_of_moments(self._query.time_type)
         borders = {
-            name: to_arrow(Values(np.full(n_rows, time), None), self._query.time_type)
+            name: to_arrow(Values(np.full(n_rows, time), None), of_window)
             for name, time in ((WINDOW_START, start), (WINDOW_END, end))
         }
         names = [name for _, name in self._query.output]

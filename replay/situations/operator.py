@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyarrow.types import is_timestamp
 
-from chronicle.config import TIME_UNIT
-from chronicle.time import from_int64
+from chronicle.time import from_int64, type_of_moments
 from replay.engines.scan import decoded
 from replay.expressions.columns import Columns
 from replay.expressions.scalars import Faults
@@ -250,8 +248,7 @@ def _schema(query: SituationRelation, schema: pa.Schema, returns: pa.Schema) -> 
     """Return the columns of the answer, those of PARTITION BY and times with their types."""
     plain = decoded(schema.empty_table()).schema
     keys = [plain.field(name).with_nullable(True) for name in query.partition_by]
-    time_type = schema.field(query.source_time.name).type
     # Durations may be finer than the column.
-    time_type = pa.timestamp(TIME_UNIT, time_type.tz) if is_timestamp(time_type) else pa.int64()
+    time_type = type_of_moments(schema.field(query.source_time.name).type)
     names = [name for name, _ in query.columns[len(keys) + len(returns) :]]
     return pa.schema([*keys, *returns, *(pa.field(name, time_type) for name in names)])

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from chronicle.config import TIME_UNIT
+from chronicle.time import type_of_moments
 from chronicle.tree.double_double import divide, snapped
 from chronicle.tree.summary import AttributeSummary, Ints, Kind, integer_sums
 from replay.errors import NotSupportedError, QueryError
@@ -94,7 +94,7 @@ def answer_schema(what: WindowAggregation, schema: pa.Schema) -> pa.Schema:
     """
     fields = []
     if not isinstance(what.windows, WholeRange):
-        time = _window_type(schema.field(what.time).type)
+        time = type_of_moments(schema.field(what.time).type)
         fields = [pa.field(WINDOW_START, time), pa.field(WINDOW_END, time)]
     for name, key in zip(what.key_names, what.keys, strict=True):
         fields.append(pa.field(name, key_type(key, schema)))
@@ -116,10 +116,6 @@ def key_type(key: Any, schema: pa.Schema) -> pa.DataType:
         return ARROW_TYPES[key.type]
     data_type = schema.field(key.name).type
     return data_type.value_type if pat.is_dictionary(data_type) else data_type
-
-
-def _window_type(data_type: pa.DataType) -> pa.DataType:
-    return pa.timestamp(TIME_UNIT, data_type.tz) if pat.is_timestamp(data_type) else pa.int64()
 
 
 def to_tables(

@@ -16,7 +16,7 @@ from chronicle.config import TIME_UNIT
 from replay.aggregates.exact import listed, taken
 from replay.expressions.columns import Values, to_arrow
 from replay.expressions.scalars import Faults
-from replay.expressions.types import SCALES
+from replay.expressions.types import SCALES, type_of_moments
 from replay.language.bound import (
     WINDOW_END,
     WINDOW_START,
@@ -83,7 +83,7 @@ def _partitions(
         if name in names and query.windows is not None and source in _BORDERS:
             assert windows is not None
             times = np.ascontiguousarray(windows[:, _BORDERS.index(source)])
-            columns[name] = to_arrow(Values(times, None), query.time_type)
+            columns[name] = to_arrow(Values(times, None), type_of_moments(query.time_type))
         elif name in names:
             place = query.partition_by.index(source)
             of_keys = [key[place] for key in totals.keys]

@@ -340,6 +340,8 @@ class _Channels:
         """Return what is the time of a row of a match; None for other expressions."""
         if not isinstance(value, Attribute) or value.name != self._query.time:
             return None
+        if value.type is DataType.DATE:  # the difference of two is a number of days
+            return None
         return None if value.offset or value.anchor.offset else value
 
     def _is_there(self, symbols: SymbolSet) -> bool:

@@ -301,7 +301,7 @@ def test_window_on_whole_numbers_is_in_their_unit():
 
 
 def test_time_of_a_table_in_memory_is_a_number_or_a_timestamp():
-    with pytest.raises(BindError, match="whole numbers or timestamps, and 'name' is STRING"):
+    with pytest.raises(BindError, match="whole numbers, timestamps or dates, and 'name' is STRING"):
         query("MEASURES x AS m PATTERN (A)", order_by="name")
 
 
