@@ -184,13 +184,22 @@ def is_list(value: object) -> TypeGuard[Collection[object]]:
 
 def from_list(value: object) -> tuple[Literal, ...]:
     """Return the literals of a parameter's values."""
+    return tuple(map(from_parameter, values_of(value)))
+
+
+def values_of(value: object) -> list[object]:
+    """Return the values of a parameter that is a list. Raises a TypeError if it is none."""
     if not is_list(value):
         what = type(value).__name__
         raise TypeError(f"has the type {what}; IN takes a list, or one value in parentheses")
-    values = [one.as_py() if hasattr(one, "as_py") else one for one in value]
-    if any(map(is_list, values)):
+    if any(map(is_list, value)):
         raise TypeError("is a list of lists; pass a list of values")
-    return tuple(map(from_parameter, values))
+    return elements(value)
+
+
+def elements(values: Collection[object]) -> list[object]:
+    """Return what a list holds; values of Arrow as Python has them."""
+    return [one.as_py() if hasattr(one, "as_py") else one for one in values]
 
 
 def is_not_a_time(value: object) -> bool:

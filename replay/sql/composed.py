@@ -29,6 +29,8 @@ class Composed:
     origins: tuple[int, ...]
     """Where the parts that begin at ``starts`` stand in the text they were taken from."""
     parameters: frozenset[str]
+    lists: frozenset[str] = frozenset()
+    """Those among them that are lists."""
 
     def origin(self, at: int) -> int:
         """Return where the part at an offset is from."""
@@ -75,6 +77,7 @@ class Composer:
     _starts: list[int] = field(default_factory=list)
     _origins: list[int] = field(default_factory=list)
     _parameters: set[str] = field(default_factory=set)
+    _lists: set[str] = field(default_factory=set)
     _length: int = 0
 
     def add(self, text: str, origin: int, *, apart: bool = True) -> None:
@@ -87,10 +90,19 @@ class Composer:
         self._parts.append(text)
         self._length += len(text)
 
-    def add_parameter(self, name: str, origin: int, *, apart: bool = True) -> None:
-        """Add a parameter."""
+    def add_parameter(
+        self, name: str, origin: int, *, apart: bool = True, is_list: bool = False
+    ) -> None:
+        """Add a parameter.
+
+        DuckDB's ``IN $list`` looks for a value in an array, which knows no NULL; in rows it does.
+        """
         self._parameters.add(name)
-        self.add(f"{':' if self.is_ours else '$'}{name}", origin, apart=apart)
+        text = f"{':' if self.is_ours else '$'}{name}"
+        if is_list:
+            self._lists.add(name)
+            text = text if self.is_ours else f"(SELECT unnest({text}))"
+        self.add(text, origin, apart=apart)
 
     def add_tokens(
         self,
@@ -116,7 +128,8 @@ class Composer:
                 self.add(text, token.at)
                 continue
             if i in parameters:
-                self.add_parameter(parameters[i], token.at, apart=apart)
+                is_list = i > 0 and tokens[i - 1].key == "IN"
+                self.add_parameter(parameters[i], token.at, apart=apart, is_list=is_list)
                 i += 2 if token.key == "$" else 1
                 continue
             self.add(written(token), token.at, apart=apart)
@@ -129,4 +142,5 @@ class Composer:
             tuple(self._starts),
             tuple(self._origins),
             frozenset(self._parameters),
+            frozenset(self._lists),
         )

@@ -15,6 +15,7 @@ from chronicle.ingest.table_files import text_format
 from chronicle.words import number_of
 from replay.engines.execution_stats import ExecutionStats
 from replay.errors import BindError, NotSupportedError, QueryError, UnknownNameError
+from replay.expressions.literals import values_of
 from replay.language.tokens import place
 from replay.limits import current_limits
 from replay.query_plan import AnyPlan, FlowPlan
@@ -287,8 +288,9 @@ class SqlFlow:
                 where = place_of(name, self.apart.text)
                 raise UnknownNameError(what, name, candidates=given, **where)
             try:
-                values[name] = to_duckdb(given[name])
-            except ValueError as error:
+                value = values_of(given[name]) if name in query.lists else given[name]
+                values[name] = to_duckdb(value)
+            except (TypeError, ValueError) as error:
                 shown = "?" if name.startswith("_") else f":{name}"
                 where = place_of(name, self.apart.text)
                 raise BindError(f"the parameter '{shown}' {error}", **where) from None

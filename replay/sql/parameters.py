@@ -8,18 +8,24 @@ from itertools import pairwise
 from operator import index
 
 from replay.errors import PatternSyntaxError
-from replay.expressions.literals import checked_text, is_not_a_time, microseconds_of
+from replay.expressions.literals import (
+    checked_text,
+    elements,
+    is_list,
+    is_not_a_time,
+    microseconds_of,
+)
 from replay.language.tokens import NAME, PARAMETER, PlaceArguments, Token, place, tokenize
 
 
 def to_duckdb(value: object) -> object:
-    """Return a value as DuckDB takes it: whole numbers of NumPy and Arrow as those of Python.
+    """Return a value as DuckDB takes it: lists and whole numbers of others as those of Python.
 
     Raises a ValueError for a duration that DuckDB would cut off to 64 bits, and for half a
     surrogate pair.
     """
-    if isinstance(value, list | tuple):
-        return [to_duckdb(one) for one in value]
+    if is_list(value):
+        return [to_duckdb(one) for one in elements(value)]
     if value is None or is_not_a_time(value):
         return None
     if isinstance(value, str):

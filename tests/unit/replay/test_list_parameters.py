@@ -33,9 +33,11 @@ def written_out(key: str | None, values: list[str | None]) -> tuple[bool | None,
 @pytest.mark.parametrize("size", range(4))
 def test_in_a_list_is_what_sqlite_says_of_the_list_written_out(size: int) -> None:
     for values in product(["a", "c", "z", None], repeat=size):
-        rows = answered("SELECT k IN :v AS i, k NOT IN :v AS n FROM s", list(values))
         expected = [written_out(key, list(values)) for key in KEYS]
-        assert [(row["i"], row["n"]) for row in rows] == expected, values
+        for beside in ("", ", COUNT(*) OVER () AS c"):  # DuckDB's
+            sql = f"SELECT k IN :v AS i, k NOT IN :v AS n{beside} FROM s ORDER BY t"
+            rows = answered(sql, list(values))
+            assert [(row["i"], row["n"]) for row in rows] == expected, values
 
 
 ONE_ROW = "MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS t{} PATTERN (A) WITHIN 1{})"
@@ -68,7 +70,8 @@ def test_a_list_stands_in_a_definition_and_a_condition_online() -> None:
 
 @pytest.mark.parametrize("values", [("a",), {"a"}, np.array(["a"]), pa.array(["a"])])
 def test_what_holds_several_values_is_a_list(values: object) -> None:
-    assert answered("SELECT t FROM s WHERE k IN :v", values) == [{"t": 1}]
+    for beside in ("", " AND EXISTS (SELECT 1)"):
+        assert answered(f"SELECT t FROM s WHERE k IN :v{beside}", values) == [{"t": 1}]
 
 
 def test_a_place_takes_a_list() -> None:
@@ -90,3 +93,8 @@ def test_a_place_takes_a_list() -> None:
 def test_a_list_out_of_place_is_told(condition: str, values: object, said: str) -> None:
     with pytest.raises(QueryError, match=said):
         answered(f"SELECT t FROM s WHERE {condition}", values)
+
+
+def test_a_text_is_no_list_to_duckdb_either() -> None:
+    with pytest.raises(QueryError, match="line 1, column 28: the parameter ':v' has the type str"):
+        answered("SELECT t FROM s WHERE k IN :v AND EXISTS (SELECT 1)", "abc")
