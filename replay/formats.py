@@ -74,7 +74,7 @@ def values_as_texts(column: pa.ChunkedArray) -> list[str | None]:
         return list(_of_times(_whole(column)).to_pylist())
     if pat.is_date32(column.type):
         return list(_of_days(_whole(column)).to_pylist())
-    return [_as_text(value) for value in column.to_pylist()]
+    return [_as_text(value) for value in _values(_whole(column))]
 
 
 def _as_text(value: Any) -> str | None:
@@ -140,9 +140,32 @@ def _texts(column: pa.Array) -> pa.Array:
         return _quoted(_of_times(column))
     if pat.is_date32(data_type):
         return _quoted(_of_days(column))
-    values = (json_value(value) for value in column.to_pylist())
+    values = map(json_value, _values(column))
     texts = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
     return pa.array(texts, _LARGE)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Return values as Python objects; times in lists that Python has none of are texts."""
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        return list(_with_texts(column).to_pylist())
+
+
+def _with_texts(column: pa.Array) -> pa.Array:
+    """Return lists and structs with the texts of the times and dates in them."""
+    if pat.is_list(column.type):
+        ends = pc.cumulative_sum(pc.fill_null(column.value_lengths(), 0))
+        starts = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+        inside = _with_texts(column.flatten())
+        return pa.ListArray.from_arrays(starts, inside, mask=column.is_null())
+    if pat.is_struct(column.type):
+        parts, names = map(_with_texts, column.flatten()), [field.name for field in column.type]
+        return pa.StructArray.from_arrays(list(parts), names, mask=column.is_null())
+    if pat.is_timestamp(column.type):
+        return _of_times(column)
+    return _of_days(column) if pat.is_date32(column.type) else column
 
 
 def _quoted(texts: pa.Array) -> pa.Array:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -275,3 +276,14 @@ def test_an_interval_of_thousands_of_years_is_its_seconds(output_format: str) ->
         else [float(row) if row else None for row in content.decode().splitlines()[1:]]
     )
     assert read == [253_402_300_800.000001, None, -0.000001]
+
+
+def test_times_of_any_year_are_told_in_lists_and_structs() -> None:
+    micros = 300_000_000_000_000_000  # the year 11476
+    times = pa.array([[micros, 0], None, []], pa.list_(pa.timestamp("us", "UTC")))
+    of_row = pa.array([{"day": 4_000_000}] * 3, pa.struct([("day", pa.date32())]))
+    far = str(np.datetime64(micros, "us")).removesuffix(".000000") + "Z"
+    day = str(np.datetime64(4_000_000, "D"))
+    rows = [json.loads(row) for row in to_json_rows(pa.table({"l": times, "s": of_row}))]
+    assert [row["l"] for row in rows] == [[far, "1970-01-01T00:00:00Z"], None, []]
+    assert [row["s"] for row in rows] == [{"day": day}] * 3

@@ -227,3 +227,4 @@ def test_rows_with_a_time_that_python_has_none_of_name_its_column(column):
         with pytest.raises(chronicle.QueryError, match=r"column 'far' .* years 1 to 9999"):
             rows()
     assert result.table["far"].combine_chunks().equals(column)
+    assert len(result._repr_html_()) > 10
