@@ -189,8 +189,10 @@ class Aggregate:
     count.
 
     Over the rows of a match there are also ``concat``, the texts one after the other, and
-    ``array``, all values, NULL too, of the rows for which ``where`` is true. An array is a measure
-    of its own, and ``type`` that of its elements.
+    ``array``, all values, NULL too, of the rows for which ``where`` is true, both in the order of
+    ``order``. An array is a measure of its own, and ``type`` that of its elements. ``any_value`` is
+    the first value; ``max_by`` and ``min_by`` are that of the first row at which the key of
+    ``order`` is greatest or least: rows where either is NULL, or the key NaN, do not count.
 
     In the outer query of MATCH_RECOGNIZE it is over the rows of a group of matches. With symbols
     it is over every row mapped to them in each match of the group: attributes of its argument are
@@ -216,11 +218,24 @@ class Aggregate:
     """Of ``percentile``: from 0 to 1, the median at 0.5."""
     where: Expression | None = None
     """Of ``array``: which rows, as the argument is evaluated; None: all."""
+    order: tuple[SortKey, ...] = ()
+    """As the argument is evaluated; empty: the order of the rows."""
 
     @property
     def inside(self) -> tuple[Expression, ...]:
         """What is evaluated at each row."""
-        return tuple(part for part in (self.argument, self.where) if part is not None)
+        own = (part for part in (self.argument, self.where) if part is not None)
+        return (*own, *(key.expression for key in self.order))
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key of ORDER BY."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+    """NULL and NaN alike count as missing."""
 
 
 class Asked(Enum):
@@ -276,7 +291,10 @@ def rewritten(expression: Expression, change: Change) -> Expression:
             None if part is None else rewritten(part, change)
             for part in (expression.argument, expression.where)
         )
-        return replace(expression, argument=argument, where=where)
+        order = tuple(
+            replace(key, expression=rewritten(key.expression, change)) for key in expression.order
+        )
+        return replace(expression, argument=argument, where=where, order=order)
     return expression
 
 

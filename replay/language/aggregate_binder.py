@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from replay.expressions.types import NUMERIC
 from replay.language import fold, syntax
-from replay.language.bound import Aggregate, DataType, Expression, Literal, SymbolSet
+from replay.language.bound import (
+    Aggregate,
+    DataType,
+    Expression,
+    Literal,
+    SortKey,
+    SymbolSet,
+)
 from replay.language.coercion import coerce
 from replay.language.source import Source, shown
 
@@ -25,8 +32,15 @@ _OF_STREAMS = {
     "median": "percentile",
 }
 """Aggregates over the rows of a stream, not over those of a match or of matches."""
-_OF_MATCHES = {"array_agg": "array", "string_agg": "concat", "listagg": "concat"}
+_OF_MATCHES = {
+    **dict.fromkeys(("array_agg", "list"), "array"),
+    **dict.fromkeys(("string_agg", "listagg"), "concat"),
+    "any_value": "any_value",
+    **dict.fromkeys(("max_by", "arg_max"), "max_by"),
+    **dict.fromkeys(("min_by", "arg_min"), "min_by"),
+}
 """Aggregates over the rows of a match alone."""
+OF_MATCHES = frozenset(name.upper() for name in _OF_MATCHES)
 _MEDIAN = 0.5
 _SAME_IF_DISTINCT = frozenset({"min", "max", "first", "last"})
 _CONDITIONS = frozenset({"count_if", "bool_and", "bool_or", "every"})
@@ -55,11 +69,12 @@ def check_aggregate(
         kind = name.removesuffix("_VALUE")
         remedy = f"write {kind}(…) in MEASURES" if kind != name else ""
         raise source.not_supported(f"the aggregate {name}", node, remedy)
-    wanted = 2 if takes_fraction(node) or takes_separator(node) else 1
+    wanted = 2 if takes_fraction(node) or takes_separator(node) or takes_key(node) else 1
     if len(node.args) != wanted:
         what = "one argument, or *" if name == "COUNT" else "one argument"
         what = "a value and a fraction such as 0.95" if takes_fraction(node) else what
         what = "a text and what stands between two, such as ', '" if takes_separator(node) else what
+        what = "a value and what is greatest or least where it is" if takes_key(node) else what
         raise source.error(f"{name} takes {what}, not {len(node.args)}", node)
     is_star = isinstance(node.args[0], syntax.Star)
     if is_star and name != "COUNT":
@@ -83,6 +98,34 @@ def takes_separator(node: syntax.Function) -> bool:
     return _OF_MATCHES.get(node.name.name.lower()) == "concat"
 
 
+def takes_key(node: syntax.Function) -> bool:
+    """Tell whether the aggregate takes what is greatest or least after its argument."""
+    return _OF_MATCHES.get(node.name.name.lower()) in ("max_by", "min_by")
+
+
+def is_of_values(node: syntax.Function) -> bool:
+    """Tell whether the aggregate makes an array of all values."""
+    return _OF_MATCHES.get(node.name.name.lower()) == "array"
+
+
+def picked(
+    node: syntax.Function,
+    argument: Expression,
+    order: tuple[SortKey, ...],
+    symbols: SymbolSet,
+    *,
+    final: bool,
+) -> Expression | None:
+    """Return one of the values of rows; None for an aggregate that picks none."""
+    function = _OF_MATCHES.get(node.name.name.lower())
+    if function not in ("any_value", "max_by", "min_by"):
+        return None
+    kind = argument.type
+    if kind is T.NULL or any(key.expression.type is T.NULL for key in order):
+        return Literal(None, kind)
+    return Aggregate(function, argument, symbols, kind, final=final, order=order)
+
+
 def filtered(argument: Expression | None, where: Expression) -> Expression:
     """Return an argument that is NULL where FILTER does not let a row pass; for COUNT(*) of 1."""
     value = _ONE if argument is None else argument
@@ -95,6 +138,7 @@ def joined(
     between: Expression,
     source: Source,
     symbols: SymbolSet,
+    order: tuple[SortKey, ...],
     *,
     final: bool,
 ) -> Expression:
@@ -116,7 +160,7 @@ def joined(
         (fold.call("is_null", (argument,), T.BOOLEAN), Literal(None, T.STRING), each),
         T.STRING,
     )
-    whole = Aggregate("concat", each, symbols, T.STRING, node.distinct, final)
+    whole = Aggregate("concat", each, symbols, T.STRING, node.distinct, final, order=order)
     begin = Literal(len(between.value) + 1, T.INTEGER)
     return fold.call("substring", (whole, begin), T.STRING)
 

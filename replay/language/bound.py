@@ -25,6 +25,7 @@ from replay.expressions.nodes import (
     Literal,
     MatchNumber,
     ScalarQuery,
+    SortKey,
     SymbolSet,
     TimedOut,
     attributes,
@@ -47,6 +48,7 @@ __all__ = [
     "Literal",
     "MatchNumber",
     "ScalarQuery",
+    "SortKey",
     "SymbolSet",
     "TimedOut",
     "attributes",
@@ -209,16 +211,6 @@ class BoundPatternQuery:
     windows: PatternWindows | None = None
     """The answer is that over the rows of each window, one window after the other; None: over all
     rows. Columns of ``output`` may be `WINDOW_START` and `WINDOW_END`."""
-
-
-@dataclass(frozen=True, slots=True)
-class SortKey:
-    """One key of ORDER BY."""
-
-    expression: Expression
-    descending: bool = False
-    nulls_first: bool = False
-    """NULL and NaN alike count as missing."""
 
 
 @dataclass(frozen=True, slots=True)

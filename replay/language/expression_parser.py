@@ -17,7 +17,7 @@ from replay.language.duration_parser import (
     UNITS,
     parse_interval,
 )
-from replay.language.functions import AGGREGATES, PARTS, why_refused
+from replay.language.functions import AGGREGATES, ORDERED, PARTS, why_refused
 from replay.language.syntax import Expression, Identifier
 from replay.language.tokens import NAME, NUMBER, PARAMETER, QUOTED, STRING, Token, place
 
@@ -134,13 +134,43 @@ def _call(cursor: Cursor, name: Identifier) -> Expression:
         args = (star,)
     elif cursor.token.key != ")":
         args = cursor.separated(parse_expression)
+    order_by = _sort_items(cursor) if word in ORDERED and cursor.accept("ORDER", "BY") else ()
     _close(cursor, opening)
+    if word in ORDERED and not order_by and cursor.accept("WITHIN", "GROUP"):
+        inside = cursor.expect("(", "and ORDER BY behind WITHIN GROUP")
+        cursor.expect("ORDER", "as in WITHIN GROUP (ORDER BY x)")
+        cursor.expect("BY", "after ORDER")
+        order_by = _sort_items(cursor)
+        _close(cursor, inside)
     if word == "PERCENTILE_CONT" and cursor.accept("WITHIN", "GROUP"):
         name, args = Identifier("APPROX_PERCENTILE", at=name.at), (_ordered_value(cursor), *args)
     where = _filter(cursor) if word in AGGREGATES and cursor.at("FILTER", "(") else None
     if cursor.at("OVER", "("):
         raise cursor.not_supported("a window function (OVER …)", name.at)
-    return syntax.Function(name, args, distinct, where=where, at=name.at)
+    return syntax.Function(name, args, distinct, where=where, order_by=order_by, at=name.at)
+
+
+def _sort_items(cursor: Cursor) -> tuple[syntax.OrderItem, ...]:
+    """Parse what stands behind ORDER BY."""
+    return cursor.separated(parse_order_item)
+
+
+def parse_order_item(cursor: Cursor) -> syntax.OrderItem:
+    """Parse ``expression [ASC | DESC] [NULLS FIRST | NULLS LAST]``."""
+    at = cursor.token.at
+    expression = parse_expression(cursor)
+    return syntax.OrderItem(expression, *parse_direction(cursor), at=at)
+
+
+def parse_direction(cursor: Cursor) -> tuple[bool, bool]:
+    """Parse ``[ASC | DESC] [NULLS FIRST | NULLS LAST]``: whether it is DESC, whether FIRST."""
+    descending = cursor.accept("DESC")
+    if not descending:
+        cursor.accept("ASC")
+    nulls_first = cursor.accept("NULLS", "FIRST")
+    if not nulls_first and cursor.accept("NULLS"):
+        cursor.expect("LAST", "or FIRST after NULLS")
+    return descending, nulls_first
 
 
 def _ordered_value(cursor: Cursor) -> Expression:

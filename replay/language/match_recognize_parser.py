@@ -9,7 +9,7 @@ from replay.language import syntax
 from replay.language.bound import RowsPerMatch, Semantics, SkipMode
 from replay.language.cursor import Cursor, describe
 from replay.language.duration_parser import refuse_unknown_unit
-from replay.language.expression_parser import parse_expression
+from replay.language.expression_parser import parse_direction, parse_expression
 from replay.language.printer import to_sql
 from replay.language.row_pattern_parser import parse_row_pattern
 from replay.language.tokens import END, NAME, QUOTED
@@ -89,17 +89,6 @@ def _order_by(cursor: Cursor) -> tuple[syntax.OrderItem, ...]:
 def _order_item(cursor: Cursor, what: str) -> syntax.OrderItem:
     column = plain_column(cursor, what)
     return syntax.OrderItem(column, *parse_direction(cursor), at=column.at)
-
-
-def parse_direction(cursor: Cursor) -> tuple[bool, bool]:
-    """Parse ``[ASC | DESC] [NULLS FIRST | NULLS LAST]``: whether it is DESC, whether FIRST."""
-    descending = cursor.accept("DESC")
-    if not descending:
-        cursor.accept("ASC")
-    nulls_first = cursor.accept("NULLS", "FIRST")
-    if not nulls_first and cursor.accept("NULLS"):
-        cursor.expect("LAST", "or FIRST after NULLS")
-    return descending, nulls_first
 
 
 def plain_column(cursor: Cursor, what: str) -> syntax.Column:

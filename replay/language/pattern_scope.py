@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 from replay.errors import BindError
 from replay.language import fold, syntax
 from replay.language.aggregate_binder import (
+    OF_MATCHES,
     aggregate_of,
     check_aggregate,
     filtered,
+    is_of_values,
     joined,
+    picked,
+    takes_key,
     takes_separator,
 )
 from replay.language.bound import (
@@ -30,6 +34,7 @@ from replay.language.bound import (
     Literal,
     MatchNumber,
     ScalarQuery,
+    SortKey,
     SymbolSet,
     is_array,
 )
@@ -40,7 +45,6 @@ from replay.language.source import Source, resolve, shown
 from replay.language.syntax import Identifier
 
 _PHYSICAL = frozenset({"PREV", "NEXT"})
-_OF_MEASURES = frozenset({"ARRAY_AGG", "STRING_AGG", "LISTAGG"})
 
 OFFSET_MAX = 2**31 - 1
 """Rows that navigation can go; more than any stream has in one match."""
@@ -209,8 +213,12 @@ class PatternScope:
             raise self._nested_aggregate(self._frame, name, node)
         check_aggregate(node, self._source, of_match=True)
         final = self._is_final(node)
-        if name in _OF_MEASURES and self._clause.defined is not None:
-            raise self._source.not_supported(f"{name} in DEFINE", node)
+        if name in OF_MATCHES and self._clause.defined is not None:
+            raise self._source.not_supported(
+                f"{name} in DEFINE",
+                node,
+                "it is for MEASURES, and a WHERE behind the parenthesis tests a measure",
+            )
         between = bind(node.args[1]) if takes_separator(node) else None
         part = node.args[0]
         self._frame = frame = _Frame(name, is_aggregate=True)
@@ -223,37 +231,65 @@ class PatternScope:
         if node.where is not None:
             binder = ExpressionBinder(self._source, self)
             where = binder.condition(node.where, f"the FILTER of {name}")
+        order = self._order_of(node, argument, bind)
         self._frame = None
         if name == "COUNT" and isinstance(argument, Literal) and argument.value is not None:
             argument = None if not node.distinct else argument
-        if name == "ARRAY_AGG":
+        if is_of_values(node):
             assert argument is not None
-            return self._array(node, argument, where, frame.symbols, final=final)
+            return self._array(node, argument, where, order, frame.symbols, final=final)
         if where is not None:
             argument = filtered(argument, where)
         if between is not None:
             assert argument is not None
-            return joined(node, argument, between, self._source, frame.symbols, final=final)
+            return joined(node, argument, between, self._source, frame.symbols, order, final=final)
+        one = None
+        if argument is not None:
+            one = picked(node, argument, order, frame.symbols, final=final)
+        if one is not None:
+            return one
         return aggregate_of(node, argument, self._source, symbols=frame.symbols, final=final)
+
+    def _order_of(
+        self, node: syntax.Function, argument: Expression | None, bind: Bind
+    ) -> tuple[SortKey, ...]:
+        """Return the keys of an aggregate's ORDER BY, or what MAX_BY and MIN_BY go by."""
+        if takes_key(node):
+            return (SortKey(bind(node.args[1])),)
+        keys = tuple(
+            SortKey(bind(item.expression), item.descending, item.nulls_first)
+            for item in node.order_by
+        )
+        if node.distinct and any(key.expression != argument for key in keys):
+            raise self._source.error(
+                f"of {node.name.name.upper()}(DISTINCT …) equal values are one, so ORDER BY takes "
+                f"{to_sql(node.args[0])} alone",
+                node,
+            )
+        return tuple(key for key in keys if key.expression.type is not DataType.NULL)
 
     def _array(
         self,
         node: syntax.Function,
         argument: Expression,
         where: Expression | None,
+        order: tuple[SortKey, ...],
         symbols: SymbolSet,
         *,
         final: bool,
     ) -> Expression:
         """Return the values of rows as an array, which stands by itself."""
         if node is not self._clause.measure:
+            name = node.name.name.upper()
             raise self._source.error(
-                "ARRAY_AGG is a measure of its own: write ARRAY_AGG(…) AS name", node
+                f"{name} is a measure of its own: write {name}(…) AS name", node
             )
         kind = argument.type
         if kind is DataType.NULL:
-            raise self._source.error("ARRAY_AGG takes values of a type, not NULL", node.args[0])
-        return Aggregate("array", argument, symbols, kind, node.distinct, final, where=where)
+            raise self._source.error("an array has values of a type, not NULL", node.args[0])
+        return Aggregate(
+            "array", argument, symbols, kind, node.distinct, final, where=where, order=order
+        )
 
     # -----------------------------------------------------------------------------------------
     # Rows

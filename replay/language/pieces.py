@@ -12,11 +12,11 @@ from typing import TypeVar
 
 from replay.errors import PatternSyntaxError, QueryError
 from replay.language.cursor import Cursor, describe
-from replay.language.expression_parser import parse_expression
+from replay.language.expression_parser import parse_expression, parse_order_item
 from replay.language.join_parser import parse_spans
 from replay.language.match_recognize_parser import parse_partition_by
 from replay.language.printer import to_sql
-from replay.language.query_parser import parse_clauses_of_match, parse_order_item
+from replay.language.query_parser import parse_clauses_of_match
 from replay.language.situation_parser import parse_match_situations
 from replay.language.syntax import Identifier, OrderItem, Span, Written
 from replay.language.tokens import END, OPERATOR, Token, ends, place, tokenize

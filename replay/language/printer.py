@@ -113,10 +113,18 @@ def _expression(node: Expression) -> str:
 
 def _function(node: syntax.Function) -> str:
     distinct = "DISTINCT " if node.distinct else ""
-    call = f"{_identifier(node.name)}({distinct}{_list(node.args)})"
+    order = ""
+    if node.order_by:
+        order = f" ORDER BY {', '.join(map(_sorted_by, node.order_by))}"
+    call = f"{_identifier(node.name)}({distinct}{_list(node.args)}{order})"
     if node.where is not None:
         call += f" FILTER (WHERE {_expression(node.where)})"
     return f"{node.scope} {call}" if node.scope is not None else call
+
+
+def _sorted_by(item: syntax.OrderItem) -> str:
+    direction = " DESC" if item.descending else ""
+    return f"{_expression(item.expression)}{direction}{' NULLS FIRST' if item.nulls_first else ''}"
 
 
 def _atom(node: Expression) -> str:

@@ -11,10 +11,15 @@ from chronicle.errors import did_you_mean
 from replay.language import syntax
 from replay.language.cursor import DEPTH_MAX, READS_MAX, RESERVED, Cursor, describe
 from replay.language.duration_parser import refuse_unknown_unit
-from replay.language.expression_parser import accept_distinct, accept_star, parse_expression
+from replay.language.expression_parser import (
+    accept_distinct,
+    accept_star,
+    parse_expression,
+    parse_order_item,
+)
 from replay.language.functions import AGGREGATES
 from replay.language.join_parser import JOIN_WORDS, parse_joins, parse_names
-from replay.language.match_recognize_parser import parse_direction, parse_match_recognize
+from replay.language.match_recognize_parser import parse_match_recognize
 from replay.language.source import resolve
 from replay.language.syntax import (
     OF_PATTERNS,
@@ -356,13 +361,6 @@ def _grouping(cursor: Cursor) -> Expression:
 def _order_by(cursor: Cursor) -> tuple[syntax.OrderItem, ...]:
     cursor.expect("BY", "after ORDER")
     return cursor.separated(parse_order_item)
-
-
-def parse_order_item(cursor: Cursor) -> syntax.OrderItem:
-    """Parse ``expression [ASC | DESC] [NULLS FIRST | NULLS LAST]``."""
-    at = cursor.token.at
-    expression = parse_expression(cursor)
-    return syntax.OrderItem(expression, *parse_direction(cursor), at=at)
 
 
 def _limit(cursor: Cursor) -> Expression | None:

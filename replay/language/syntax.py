@@ -233,6 +233,8 @@ class Function(Node):
     """``RUNNING`` or ``FINAL`` before an aggregate."""
     where: Expression | None = None
     """``FILTER (WHERE …)`` after an aggregate."""
+    order_by: tuple[OrderItem, ...] = ()
+    """``ORDER BY`` behind the arguments of one that keeps values in an order."""
 
 
 @dataclass(frozen=True, slots=True)

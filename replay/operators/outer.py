@@ -30,11 +30,10 @@ from replay.limits import check_limits
 from replay.operators.grouping import (
     Groups,
     aggregate_groups,
-    encode_strings,
     group_rows,
-    string_ranks,
     whole_numbers,
 )
+from replay.operators.ordering import key_columns
 from replay.operators.whole_numbers import WHOLE, Numbers, WholeNumbers
 
 IntArray = npt.NDArray[np.int64]
@@ -298,26 +297,6 @@ def _order(keys: tuple[SortKey, ...], rows: _Rows, chosen: IntArray) -> IntArray
     columns: list[Any] = []
     for key in reversed(keys):
         check_limits()
-        ranks, missing = _ranks(rows.values(key.expression))
-        ranks, missing = ranks[chosen], missing[chosen]
-        if key.descending:
-            # ~x is -1 - x, which the least INTEGER has too.
-            ranks = -ranks if ranks.dtype.kind == "f" else ~ranks
-        columns += [ranks, ~missing if key.nulls_first else missing]
+        ranks, missing = key_columns(key, rows.values(key.expression))
+        columns += [ranks[chosen], missing[chosen]]
     return np.lexsort(columns)
-
-
-def _ranks(values: Values) -> tuple[Any, Any]:
-    """Return numbers that order as the values do, and which values are missing."""
-    data, valid = values
-    if not isinstance(data, np.ndarray):
-        codes, dictionary = encode_strings(data)
-        ranks = string_ranks(dictionary)
-        missing = codes == len(dictionary)
-        return np.append(ranks, 0)[codes], missing
-    missing = np.zeros(len(data), np.bool_) if valid is None else ~valid
-    if data.dtype.kind == "f":
-        missing = missing | np.isnan(data)
-    elif data.dtype.kind == "b":
-        data = data.astype(np.int64)
-    return np.where(missing, data.dtype.type(0), data), missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from replay.expressions.columns import Values
 from replay.expressions.scalars import Faults
 from replay.expressions.types import DECIMAL_DIGITS, SCALES
 from replay.language.bound import Aggregate, DataType
+from replay.limits import check_limits
 from replay.operators.exact_sums import HALF, LOW_HALF, range_sums
 from replay.operators.row_kernels import running_best, running_squares, running_sum
 
@@ -36,25 +38,33 @@ class Spans(NamedTuple):
     """The row after the last one aggregated."""
 
 
-def aggregate(what: Aggregate, values: Values | None, spans: Spans, faults: Faults) -> Values:
+def aggregate(
+    what: Aggregate,
+    values: Values | None,
+    spans: Spans,
+    faults: Faults,
+    order: Sequence[Any] = (),
+) -> Values:
     """Return an aggregate of many spans of rows, in time linear in rows and results.
 
     ``var_*`` and ``stddev_*`` follow Welford's recurrence over doubles in row order; ``DISTINCT``
     keeps the first row of equal values (0.0 and -0.0 are equal, NaN equals NaN); ``min`` and
     ``max`` order strings by code point and give the first of equal values; ``avg`` of intervals
     drops fractions of a microsecond. ``values`` are the argument at every row; None for
-    ``COUNT(*)``.
+    ``COUNT(*)``. ``order`` are the columns of its keys, as ``np.lexsort`` takes them.
     """
     if values is None:
         return Values(spans.ends - spans.begins, None)
+    if what.function in ("any_value", "max_by", "min_by"):
+        return _picked(what, values, spans, order)
+    if what.function == "concat":
+        return _concatenated(what, values, spans, order)
     data, spans = counted(what, values, spans)
     count = spans.ends - spans.begins
     if what.function == "count":
         return Values(count, None)
     if what.function in ("min", "max"):
         return _best(data, spans, greatest=what.function == "max")
-    if what.function == "concat":
-        return _concatenated(data, spans)
     if what.function in ("sum", "avg"):
         sums = faults.drop(*_sums(what, data, spans))
         return _average(what, sums, count) if what.function == "avg" else sums
@@ -62,16 +72,23 @@ def aggregate(what: Aggregate, values: Values | None, spans: Spans, faults: Faul
 
 
 def collected(
-    elements: pa.Array, keep: Bools | None, spans: Spans, *, distinct: bool = False
+    elements: pa.Array,
+    keep: Bools | None,
+    spans: Spans,
+    *,
+    distinct: bool = False,
+    order: Sequence[Any] = (),
 ) -> pa.Array:
     """Return the elements of many spans of rows, NULL too, as an array for each.
 
-    NULL stands for an array of none. ``keep`` says which rows there are; None: all.
+    NULL stands for an array of none. ``keep`` says which rows there are; None: all. ``order`` is as
+    in `aggregate`.
     """
     if keep is not None:
-        elements, spans = _kept(elements, spans, keep)
+        elements, spans, order = _kept_in_order(elements, spans, order, keep)
     if distinct:
-        elements, spans = _kept(elements, spans, _is_first(elements, spans.segments))
+        first = _is_first(elements, spans.segments)
+        elements, spans, order = _kept_in_order(elements, spans, order, first)
     lengths = spans.ends - spans.begins
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     if offsets[-1] > _ELEMENTS_MAX:
@@ -79,18 +96,59 @@ def collected(
             f"ARRAY_AGG makes arrays of {offsets[-1]:,} values together, and the limit is "
             f"{_ELEMENTS_MAX:,}; write ONE ROW PER MATCH, or FINAL LAST(…) of what is needed"
         )
-    rows = np.arange(offsets[-1]) + np.repeat(spans.begins - offsets[:-1], lengths)
+    rows = _rows_of(spans, order)
     places = pa.array(offsets.astype(np.int32))
     is_none = pa.array(lengths == 0)
     return pa.ListArray.from_arrays(places, elements.take(pa.array(rows)), mask=is_none)
 
 
-def _concatenated(texts: pa.Array, spans: Spans) -> Values:
+def _rows_of(spans: Spans, order: Sequence[Any]) -> IntArray:
+    """Return the rows of all spans, one span after the other, each in the order asked for."""
+    lengths = spans.ends - spans.begins
+    before = np.cumsum(lengths) - lengths
+    rows: IntArray = np.arange(lengths.sum()) + np.repeat(spans.begins - before, lengths)
+    if not order:
+        return rows
+    check_limits()
+    of_span = np.repeat(np.arange(len(lengths)), lengths)
+    sorted_rows: IntArray = rows[np.lexsort([*(column[rows] for column in order), of_span])]
+    return sorted_rows
+
+
+def _concatenated(what: Aggregate, values: Values, spans: Spans, order: Sequence[Any]) -> Values:
     """Return the texts of each span one after the other, NULL of none."""
-    every = texts.to_pylist()
-    ends = zip(spans.begins.tolist(), spans.ends.tolist(), strict=True)
-    whole = ["".join(every[begin:end]) if begin < end else None for begin, end in ends]
+    texts, spans, order = _kept_in_order(values.data, spans, order, _is_there(values))
+    if what.distinct:
+        first = _is_first(texts, spans.segments)
+        texts, spans, order = _kept_in_order(texts, spans, order, first)
+    lengths = spans.ends - spans.begins
+    every = texts.take(pa.array(_rows_of(spans, order))).to_pylist() if order else texts.to_pylist()
+    ends = np.cumsum(lengths) if order else spans.ends
+    bounds = zip((ends - lengths).tolist(), ends.tolist(), strict=True)
+    whole = ["".join(every[begin:end]) if begin < end else None for begin, end in bounds]
     return Values(pa.array(whole, pa.string()), None)
+
+
+def _picked(what: Aggregate, values: Values, spans: Spans, order: Sequence[Any]) -> Values:
+    """Return the first value of each span, or that where the key is greatest or least."""
+    keep = _is_there(values)
+    if order:
+        _, missing = order
+        keep = keep & ~missing
+    data, spans, order = _kept_in_order(values.data, spans, order, keep)
+    rows = spans.begins
+    if order:
+        greatest = what.function == "max_by"
+        rows = _up_to(running_best(order[0], spans.segments, greatest), spans)
+    return _taken(data, rows, spans.ends > spans.begins)
+
+
+def _is_there(values: Values) -> Bools:
+    """Return which values are not NULL."""
+    data, valid = values
+    if isinstance(data, np.ndarray):
+        return np.ones(len(data), np.bool_) if valid is None else valid
+    return np.asarray(data.is_valid().to_numpy(zero_copy_only=False), np.bool_)
 
 
 def counted(what: Aggregate, values: Values, spans: Spans) -> tuple[Any, Spans]:
@@ -115,6 +173,15 @@ def _kept(data: Any, spans: Spans, keep: Bools) -> tuple[Any, Spans]:
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
     data = data.filter(pa.array(keep)) if isinstance(data, pa.Array) else data[keep]
     return data, Spans(spans.segments[keep], before[spans.begins], before[spans.ends])
+
+
+def _kept_in_order(
+    data: Any, spans: Spans, order: Sequence[Any], keep: Bools
+) -> tuple[Any, Spans, Sequence[Any]]:
+    """Return values, spans and columns of an order without the rows that are not kept."""
+    if isinstance(data, pa.ChunkedArray):
+        data = data.combine_chunks()
+    return (*_kept(data, spans, keep), [column[keep] for column in order])
 
 
 def _is_first(data: Any, segments: IntArray) -> Bools:
@@ -176,11 +243,16 @@ def _best(data: Any, spans: Spans, *, greatest: bool) -> Values:
     """Return the least or greatest value of each span."""
     there = spans.ends > spans.begins
     row = _up_to(running_best(_sortable(data), spans.segments, greatest), spans)
+    return _taken(data, row, there)
+
+
+def _taken(data: Any, row: IntArray, there: Bools) -> Values:
+    """Return the values at some rows, where there is one."""
     if isinstance(data, pa.Array):
         return Values(data.take(pa.array(row, mask=~there)), None)
     if not len(data):
         return Values(np.zeros(len(row), data.dtype), there)
-    return Values(data[row], _all_or(there))
+    return Values(data[np.where(there, row, 0)], _all_or(there))
 
 
 def _sortable(data: Any) -> Any:

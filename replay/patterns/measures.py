@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ from replay.language.bound import (
     is_array,
 )
 from replay.operators.distinct import distinct
+from replay.operators.ordering import key_columns
 from replay.operators.row_aggregates import Spans, aggregate, collected
 from replay.operators.row_kernels import find_rows
 from replay.patterns.config import MEASURED_ROWS_AT_ONCE
@@ -235,6 +237,14 @@ class _RowReader:
             self._arguments[key] = self.scope_of(what.symbols).evaluate(what.argument)
         return self._arguments[key]
 
+    def order(self, what: Aggregate) -> list[Any]:
+        """Return the columns of the keys of an aggregate's order, as ``np.lexsort`` takes them."""
+        rows = self.scope_of(what.symbols)
+        columns: list[Any] = []
+        for key in reversed(what.order):
+            columns += key_columns(key, rows.evaluate(key.expression))
+        return columns
+
 
 class _Scope:
     """Rows that expressions are evaluated at; a source of attributes for `evaluate`."""
@@ -298,7 +308,8 @@ class _Scope:
 
     def _aggregate(self, what: Aggregate) -> Values:
         argument = self._reader.argument(what)
-        return aggregate(what, argument, self._spans(what), self._reader.faults)
+        order = self._reader.order(what)
+        return aggregate(what, argument, self._spans(what), self._reader.faults, order)
 
     def array(self, what: Aggregate) -> pa.Array:
         """Return the values of an aggregate's argument, an array of them for each view."""
@@ -309,7 +320,8 @@ class _Scope:
             data, valid = self._reader.scope_of(what.symbols).evaluate(what.where)
             keep = data if valid is None else data & valid
         elements = to_arrow(values, what.type)
-        return collected(elements, keep, self._spans(what), distinct=what.distinct)
+        order = self._reader.order(what)
+        return collected(elements, keep, self._spans(what), distinct=what.distinct, order=order)
 
     def _spans(self, what: Aggregate) -> Spans:
         """Return which of the rows of an aggregate's symbols each view aggregates."""

@@ -111,7 +111,7 @@ def test_measures_read_the_values_of_subqueries(store: Store) -> None:
     assert "with values of subqueries" in str(replay.explain(store, sql))
     with pytest.raises(QueryError, match="a value gives 8 rows; aggregate them, or write LIMIT 1"):
         replay.query(store, sql.replace("MAX(s)", "s"))
-    with pytest.raises(QueryError, match="a subquery in MEASURES needs its whole answer"):
+    with pytest.raises(QueryError, match="a subquery in MEASURES or DEFINE needs its whole answer"):
         replay.online(sql, EVENTS.schema, time="t")
 
 
