@@ -213,9 +213,9 @@ def parse_clauses_of_match(
     cursor: Cursor,
 ) -> tuple[syntax.MatchRecognize, tuple[syntax.SelectItem, ...]]:
     """Parse ``( … )`` behind MATCH_RECOGNIZE as `parse_match_recognize` does, subqueries, too."""
-    cursor.scalar_query = _scalar_query
+    outside, cursor.scalar_query = cursor.scalar_query, _scalar_query
     clauses = parse_match_recognize(cursor)
-    cursor.scalar_query = None
+    cursor.scalar_query = outside
     return clauses
 
 
@@ -229,21 +229,23 @@ def _select(cursor: Cursor) -> SelectQuery | PatternQuery:
         _check_windows_alone(cursor, source)
         clauses = _parse_clauses(cursor, "SELECT" if isinstance(source, OneRow) else "FROM")
         return SelectQuery(select, source, distinct=distinct, **clauses, at=at)
+    matches = _matches(cursor, source, at)
+    named = _aliased(cursor, Subquery(matches, at=at))
+    joined = parse_joins(cursor, named, _joined_table)
+    clauses = _parse_clauses(cursor, "MATCH_RECOGNIZE (…)")
+    if joined is named and not named.columns:
+        return replace(matches, select=select, alias=named.alias, distinct=distinct, **clauses)
+    return SelectQuery(select, joined, distinct=distinct, **clauses, at=at)
+
+
+def _matches(cursor: Cursor, source: Reference, at: int) -> PatternQuery:
+    """Parse MATCH_RECOGNIZE behind its source, as the query of all columns of its answer."""
     pattern_source, windows = _pattern_source(cursor, source)
     cursor.advance()
     recognize, computed = parse_clauses_of_match(cursor)
     if computed:
         pattern_source = _with_columns(pattern_source, computed)
-    alias = _parse_alias(cursor)
-    if alias is not None and cursor.token.key == "(":
-        matches = PatternQuery(_every(at), pattern_source, recognize, None, windows, at=at)
-        renamed = Subquery(matches, alias, _names(cursor), at=at)
-        clauses = _parse_clauses(cursor, "MATCH_RECOGNIZE (…)")
-        return SelectQuery(select, renamed, distinct=distinct, **clauses, at=at)
-    clauses = _parse_clauses(cursor, "MATCH_RECOGNIZE (…)")
-    return PatternQuery(
-        select, pattern_source, recognize, alias, windows, distinct=distinct, **clauses, at=at
-    )
+    return PatternQuery(_every(at), pattern_source, recognize, None, windows, at=at)
 
 
 def _every(at: int) -> tuple[syntax.SelectItem, ...]:
@@ -344,7 +346,10 @@ def _is_alias(cursor: Cursor) -> bool:
 
 def _group_by(cursor: Cursor) -> tuple[Expression, ...]:
     cursor.expect("BY", "after GROUP")
-    return cursor.separated(_grouping)
+    keys: list[Expression] = []
+    for key in cursor.separated(_grouping):
+        keys += key.parts if isinstance(key, syntax.RowValue) else (key,)
+    return tuple(keys)
 
 
 def _grouping(cursor: Cursor) -> Expression:
@@ -433,7 +438,15 @@ Source = TypeVar("Source", bound=StreamName | Subquery | Situations)
 
 def _references(cursor: Cursor) -> Reference:
     """Parse what a query reads, joins included."""
-    return parse_joins(cursor, _table(cursor), _table)
+    return parse_joins(cursor, _table(cursor), _joined_table)
+
+
+def _joined_table(cursor: Cursor) -> StreamName | Subquery | WindowCall | Situations:
+    """Parse what is joined, with its alias: a source, or what matches a row pattern in it."""
+    source, at = _table(cursor), cursor.token.at
+    if cursor.token.key != "MATCH_RECOGNIZE":
+        return source
+    return _aliased(cursor, Subquery(_matches(cursor, source, at), at=at))
 
 
 def _parse_alias(cursor: Cursor) -> Identifier | None:

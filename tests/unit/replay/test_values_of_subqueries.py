@@ -113,6 +113,7 @@ def test_subqueries_have_no_value_online() -> None:
         replay.online(PATTERN.format("x > (SELECT AVG(x) FROM s)"), TABLES["s"].schema, time="t")
 
 
+RENAMED = "(SELECT * FROM s) q(a)"
 OVER_3 = "PATTERN (A) DEFINE A AS {}x > 2"
 NAMES = [
     (f"s MATCH_RECOGNIZE (ORDER BY t MEASURES s.t AS t {OVER_3.format('s.')})", "t"),
@@ -121,7 +122,7 @@ NAMES = [
     ("s MATCH_RECOGNIZE (ORDER BY t MEASURES t AS t PATTERN (A)) m(n) WHERE m.n IN (0, 4, 5)", "n"),
     ("(SELECT t, x FROM s) AS q(a, b) WHERE q.b > 2", "a"),
     ("s AS q(a) WHERE x > 2", "a"),
-    (f"(SELECT * FROM s) q(a) MATCH_RECOGNIZE (MEASURES q.a AS t {OVER_3.format('q.')})", "t"),
+    (f"{RENAMED} MATCH_RECOGNIZE (ORDER BY a MEASURES q.a AS t {OVER_3.format('q.')})", "t"),
 ]
 
 
@@ -149,3 +150,30 @@ def test_the_name_of_a_stream_before_a_column_is_no_symbol_of_an_aggregate() -> 
 def test_names_that_columns_cannot_have_are_told(source: str, said: str) -> None:
     with pytest.raises(QueryError, match=said):
         asked(TABLES, f"SELECT * FROM {source}")
+
+
+EVERY = "s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS a, A.k AS k PATTERN (A))"
+DEAR = "s MATCH_RECOGNIZE (ORDER BY t MEASURES A.t AS b, A.k AS k PATTERN (A) DEFINE A AS x > 2)"
+JOINED = [
+    ("{} AS m JOIN {} AS n WITHIN 3 ON m.k = n.k", "abs(a - b) < 3 AND m.k = n.k"),
+    ("{} AS m JOIN {} AS n ON m.k = n.k", "m.k = n.k"),
+    ("{} AS m, {} AS n WHERE m.k = n.k", "m.k = n.k"),
+    ("{} m ASOF JOIN {} n ON m.k = n.k AND m.a <= n.b", "m.k = n.k AND a <= b AND b = nearest"),
+]
+
+
+@pytest.mark.parametrize(("source", "condition"), JOINED)
+def test_answers_of_several_patterns_are_joined(
+    store: chronicle.Store, source: str, condition: str
+) -> None:
+    sql = f"SELECT a * 10 + b AS v FROM {source.format(EVERY, DEAR)}"
+    due = of_duckdb(f"""
+        WITH m AS (SELECT t AS a, k FROM s), n AS (SELECT t AS b, k FROM s WHERE x > 2)
+        SELECT a * 10 + b AS v FROM m, n,
+          LATERAL (SELECT MIN(b) AS nearest FROM n AS o WHERE o.k = m.k AND o.b >= m.a) AS next
+        WHERE {condition} ORDER BY v""")
+    assert due
+    assert sorted(asked(TABLES, sql)) == due
+    assert sorted(asked(store, sql)) == due
+    in_subqueries = source.format(f"(SELECT * FROM {EVERY})", f"(SELECT * FROM {DEAR})")
+    assert sorted(asked(store, f"SELECT a * 10 + b AS v FROM {in_subqueries}")) == due
