@@ -271,7 +271,7 @@ def ways_to_read(
         reaches = Reaches.of(join, left_drives=place == 0)
         blocks = _estimate_covered(side.plan, reaches, mine, yours)
         again = min(full[place], _found_cost(side, mine) - side.plan.estimated.index_cost)
-        if seeks_key(join):
+        if seeks_partner(join, other.condition):
             blocks = min(blocks * BLOCKS_BACK, float(yours.n_blocks))
         around = full[1 - place] * blocks / max(yours.n_blocks, 1)
         cost = side.plan.estimated.cost + again + around
@@ -303,10 +303,15 @@ def can_drive(join: JoinRelation, side: str) -> bool:
     return join.kind is JoinKind.INNER or side == "left"
 
 
-def seeks_key(join: JoinRelation) -> bool:
-    """Tell whether the partner may be anywhere on one side of an event: the nearest of its key."""
+def seeks_partner(join: JoinRelation, of_right: Expression | None) -> bool:
+    """Tell whether the partner of an event may be anywhere on one side of it.
+
+    It is the nearest event of its key, among those of the right that fulfil ``of_right``; without
+    both, the block next to an event has it.
+    """
     is_asof = join.kind in (JoinKind.ASOF, JoinKind.ASOF_LEFT)
-    return is_asof and join.right_window is None and bool(join.equal)
+    is_some = bool(join.equal) or of_right is not None
+    return is_asof and join.right_window is None and is_some
 
 
 def _estimate_covered(

@@ -23,7 +23,7 @@ from replay.engines.source import EventSource
 from replay.engines.statistics import SnapshotStatistics
 from replay.joins.asof_lookup import AsofLookup, find_asof_stretches
 from replay.joins.keys import KeyNumbers
-from replay.joins.plan import JoinPlan, SidePlan, choose_join_plan, seeks_key
+from replay.joins.plan import JoinPlan, SidePlan, choose_join_plan, seeks_partner
 from replay.joins.spans import Reaches, blocks_within, spans_around, stretches_within
 from replay.joins.stream_join import JoinOutline, WindowJoin
 from replay.language.bound import Expression, JoinRelation, Relation
@@ -186,8 +186,8 @@ class JoinRun:
         self._span_readers: list[SpanReader] = []
         self._reads: list[tuple[int, IntArray, tuple[str, ...], Scan | SpanReader]] = []
         self._n_blocks_back = 0
-        n_keys = len(join.equal) if seeks_key(join) else 0
-        self._numbers = KeyNumbers(n_keys, join.null_safe[:n_keys])
+        self._seeks_partner = seeks_partner(join, self._conditions.right_partners)
+        self._numbers = KeyNumbers(len(join.equal), join.null_safe)
         self._looked_up = ExecutionStats()
 
     @property
@@ -310,7 +310,7 @@ class JoinRun:
         if hits is None:
             yield from self._merged([self._all_of(0), self._all_of(1)])
             return
-        if seeks_key(self._join):
+        if self._seeks_partner:
             back = self._back_from(*hits)
             right = self._all_of(1) if back is None else self._scan(1, back)
             yield from self._merged([self._scan(0, found), right])
@@ -342,7 +342,7 @@ class JoinRun:
     ) -> tuple[IntArray, IntArray] | None:
         """Return times and numbers of keys of the driving side's events; None if they are many."""
         time = (self._join.left_time, self._join.right_time)[place]
-        keys = tuple(pair[place] for pair in self._join.equal) if seeks_key(self._join) else ()
+        keys = tuple(pair[place] for pair in self._join.equal) if self._seeks_partner else ()
         columns = tuple(dict.fromkeys((time, *keys)))
         times, codes, n = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
         for table in self._scan(place, found, Reading(columns, planned.condition)):

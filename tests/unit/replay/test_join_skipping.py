@@ -166,6 +166,25 @@ def test_explain_tells_which_side_is_found_first(store: Store) -> None:
     assert "right     only around the events of the other side" in text
 
 
+@pytest.mark.parametrize("order", [">=", ">", "<=", "<"])
+@pytest.mark.parametrize("on", ["", " AND b.bid = 1"])
+def test_a_partner_far_away_is_found_where_the_right_is_filtered(
+    store: Store, order: str, on: str
+) -> None:
+    right = "quotes" if on else "(SELECT * FROM quotes WHERE bid = 1)"
+    sql = f"{SELECT} ASOF LEFT JOIN {right} AS b ON a.t {order} b.t{on} WHERE a.size = 1000"
+    quotes = replay.query(store, "SELECT t, bid FROM quotes WHERE bid = 1").table.column("t")
+    expected = []
+    for t in replay.query(store, "SELECT t FROM trades WHERE size = 1000").table.column("t"):
+        ahead = order[0] == "<"
+        near = [u for u in quotes.to_pylist() if (u >= t.as_py() if ahead else u <= t.as_py())]
+        near = [u for u in near if len(order) == 2 or u != t.as_py()]
+        expected.append((near[0] if ahead else near[-1]) if near else None)
+    assert any(u is not None for u in expected)
+    for plan in ("auto", "tree", "all", "full"):
+        assert replay.query(store, sql, plan=plan).table.column("u").to_pylist() == expected
+
+
 @pytest.mark.parametrize(
     "right",
     [
