@@ -61,7 +61,10 @@ def check_aggregate(
     word = name.lower()
     known = {*_FUNCTIONS, *_CONDITIONS, *_OF_STREAMS}
     if word not in (known | _OF_MATCHES.keys() if of_match else known):
-        raise source.not_supported(f"the aggregate {name}", node)
+        remedy = (
+            "it is for MEASURES, and for a SELECT without windows" if word in _OF_MATCHES else ""
+        )
+        raise source.not_supported(f"the aggregate {name}", node, remedy)
     if node.where is not None and not of_match:
         remedy = "aggregate CASE WHEN … THEN … END, or use COUNT_IF"
         raise source.not_supported(f"{name} with FILTER outside MATCH_RECOGNIZE", node, remedy)
