@@ -200,7 +200,9 @@ def read_pattern(texts: pa.Array, pattern: str) -> ReadPattern:
     """Read texts after a pattern; fields that are not in it are the least there are."""
     found = pc.extract_regex(texts, to_regex(pattern))
     fields = _Fields(found, frozenset(field.name for field in found.type), len(texts))
-    bad = ~fields.is_there("year") | fields.lack_partner()
+    bad = _mask(found.is_null())
+    if _has_options(pattern):
+        bad |= ~fields.is_there("year") | fields.lack_partner()
     year = fields.ints("year", 1970)
     if _has_short_year(pattern):
         # Java's two digits are those of 2000 to 2099, C's 69 to 99 those of the century before.
@@ -215,6 +217,11 @@ def read_pattern(texts: pa.Array, pattern: str) -> ReadPattern:
     zones = pc.struct_field(found, "zone") if "zone" in fields.names else None
     wrong_weekday = _wrong_weekday(fields, days) & ~bad
     return ReadPattern(np.where(bad, 0, us), bad, too_fine & ~bad, wrong_weekday, zones)
+
+
+def _has_options(pattern: str) -> bool:
+    """Return whether some of a pattern may be missing; C has no way to say so."""
+    return "%" not in pattern and any(kind == "option" for kind, _ in _parts_of_java(pattern))
 
 
 def _has_short_year(pattern: str) -> bool:

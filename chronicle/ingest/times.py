@@ -374,8 +374,9 @@ def _read_integers(raw: pa.Array, target: pa.DataType) -> Times:
     if pat.is_string(raw.type):
         named = pc.match_substring_regex(raw, _LIKE_A_NAME)
         faults[_mask(pc.fill_null(named, False))] = int(Fault.UNPARSABLE)
-        far = pc.match_substring_regex(raw, _FAR_INTEGER)
-        faults[bad & _mask(pc.fill_null(far, False))] = int(Fault.OUT_OF_RANGE)
+        if bad.any():
+            far = pc.match_substring_regex(raw, _FAR_INTEGER)
+            faults[bad & _mask(pc.fill_null(far, False))] = int(Fault.OUT_OF_RANGE)
     wide = values.cast(pa.int64())
     beyond = pc.or_(pc.less_equal(wide, -TIME_LIMIT), pc.greater_equal(wide, TIME_LIMIT))
     faults[_mask(pc.fill_null(beyond, False))] = int(Fault.OUT_OF_RANGE)
