@@ -215,8 +215,8 @@ class _Follower:
     stopping: threading.Event = field(default_factory=threading.Event)
     reports: list[IngestReport] = field(default_factory=list)
     n_skipped: int = 0
-    _decided: dict[Path, Stamp] = field(default_factory=dict)
-    """What the files were when they were taken or passed over."""
+    _decided: set[Path] = field(default_factory=set)
+    """Files that were taken or passed over, and did not change since."""
 
     _held: list[tuple[Path, Stamp]] = field(default_factory=list)
     """Files that hold no event, where there is no stream yet: they wait for others."""
@@ -230,23 +230,24 @@ class _Follower:
         """Follow until it is stopped, nothing comes any more, or, once, all was taken."""
         if self.request.stream_name in self.request.store.stream_names():
             complete(self.request)  # what a crash may have left out
-        before: dict[Path, Stamp] | None = None
+        before: dict[Path, Stamp] = {}
+        is_first = True
         last = clock.monotonic()
         while not self.stopping.is_set():
             begin = clock.monotonic()
             now = self._look()
             took = clock.monotonic() - begin
-            self._forget(now)
-            ready = self._settled(now, before or {})
+            self._forget(before, now)
+            ready = self._settled(before, now)
             if ready and ready != self._held:
                 self._take_all(ready, once=once)
                 last = clock.monotonic()
-            if once and (before is not None or not now):
-                self._tell_unsettled(now, before or {})
+            if once and not (is_first and now):
+                self._tell_unsettled(before, now)
                 return
             if idle_seconds is not None and clock.monotonic() - last > idle_seconds:
                 return
-            before = now
+            before, is_first = now, False
             self.stopping.wait(max(POLL_SECONDS, took / _LISTING_SHARE))
 
     def _look(self) -> dict[Path, Stamp]:
@@ -254,21 +255,20 @@ class _Follower:
         found = ((path, _stamp(path)) for path in loose_files(self.folder, self._names_data))
         return {path: stamp for path, stamp in found if stamp is not None}
 
-    def _forget(self, now: dict[Path, Stamp]) -> None:
+    def _forget(self, before: dict[Path, Stamp], now: dict[Path, Stamp]) -> None:
         """Forget what was found out of files that changed or are gone."""
-        stale = [path for path, stamp in self._decided.items() if now.get(path) != stamp]
+        stale = [path for path, stamp in before.items() if now.get(path) != stamp]
         self.checksums.forget(stale)
-        for path in stale:
-            del self._decided[path]
+        self._decided.difference_update(stale)
 
     def _settled(
-        self, now: dict[Path, Stamp], before: dict[Path, Stamp]
+        self, before: dict[Path, Stamp], now: dict[Path, Stamp]
     ) -> list[tuple[Path, Stamp]]:
         """Return the files to look into, in the order of arrival."""
         found = [
             (path, stamp)
             for path, stamp in now.items()
-            if before.get(path) == stamp and self._decided.get(path) != stamp
+            if before.get(path) == stamp and path not in self._decided
         ]
         wanted = [(path, stamp) for path, stamp in found if self._is_data(path, stamp)]
         return sorted(wanted, key=lambda one: (one[1][2], one[0]))
@@ -281,7 +281,7 @@ class _Follower:
             self._tell(path, f"left out: '{path}', which is empty")
         else:
             return True
-        self._decided[path] = stamp
+        self._decided.add(path)
         return False
 
     def _names_data(self, path: Path) -> bool:
@@ -293,7 +293,7 @@ class _Follower:
             self._told.add((text, path))
             self.request.progress(text)
 
-    def _tell_unsettled(self, now: dict[Path, Stamp], before: dict[Path, Stamp]) -> None:
+    def _tell_unsettled(self, before: dict[Path, Stamp], now: dict[Path, Stamp]) -> None:
         for path, stamp in now.items():
             if before.get(path) != stamp and self._names_data(path) and stamp[1] > 0:
                 self._tell(path, f"left out: '{path}', which is being written; it is taken next")
@@ -316,7 +316,7 @@ class _Follower:
                 if not self._has_changed(batch):
                     raise
                 return
-            self._decided.update(batch)
+            self._decided.update(path for path, _ in batch)
 
     def _has_changed(self, batch: Sequence[tuple[Path, Stamp]]) -> bool:
         """Return whether files changed or went since; they are then looked at again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from chronicle.errors import ChronicleError, LateEventError
+from chronicle.errors import ChronicleError, LateEventError, SourceError
 from chronicle.ingest import IngestReport, pipeline
 from chronicle.ingest.pipeline import ingest
 from chronicle.log import delta_log
@@ -178,6 +179,36 @@ def test_sources_taken_are_skipped_counted_and_start_no_spark(
     assert (none.n_events, none.n_skipped, none.version, none.log_file) == (0, 2, version, None)
     assert "nothing new" in str(none)
     assert numbers(store) == [0, 1, 10, 11]
+
+
+def test_renamed_source_is_passed_over_and_its_successor_taken(
+    tmp_path: Path, store: Store
+) -> None:
+    a = put(tmp_path, "a.parquet", [1, 2])
+    ingest(store, "s", [a], options())
+    a.rename(tmp_path / "a-1.parquet")
+    report = ingest(store, "s", [tmp_path / "a-1.parquet"], options())
+    assert (report.n_events, report.n_skipped) == (0, 1)
+    assert "a-1.parquet' has the content of a file that was taken before" in str(report)
+    put(tmp_path, "a.parquet", [3], 10)
+    shutil.copy(a, tmp_path / "b.parquet")
+    report = ingest(store, "s", [tmp_path / "*.parquet"], options())
+    assert (report.n_events, report.n_skipped) == (1, 1)
+    assert "b.parquet' has the same content as" in str(report)
+    assert numbers(store) == [0, 1, 10]
+
+
+def test_source_that_changes_while_it_is_taken_is_refused(tmp_path: Path, store: Store) -> None:
+    a = put(tmp_path, "a.parquet", [1, 2])
+
+    def change(step: str) -> None:
+        if step.startswith("writing"):
+            put(tmp_path, "a.parquet", [3, 4], 10)
+
+    with pytest.raises(SourceError, match=r"a.parquet' changed while it was read"):
+        ingest(store, "s", [a], options(), progress=change)
+    assert ingest(store, "s", [a], options()).n_events == 2
+    assert numbers(store) == [10, 11]
 
 
 def at_once(store: Store, jobs: list[list[Path]]) -> list[IngestReport | ChronicleError]:
