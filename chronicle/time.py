@@ -327,8 +327,10 @@ def to_us(values: pa.Array, *, limit: int = 1 << 63) -> tuple[pa.Array, Mask]:
         counts = values
     else:
         return values, np.zeros(len(values), bool)
-    counts = counts.cast(pa.int64())
     most = (limit - 1) // factor
+    if most == _INT64[-1]:  # microseconds, which hold themselves
+        return values, np.zeros(len(values), bool)
+    counts = counts.cast(pa.int64())
     extremes = pc.min_max(counts).as_py()
     if extremes["min"] is None or -most <= extremes["min"] <= extremes["max"] <= most:
         return values.cast(target), np.zeros(len(values), bool)

@@ -92,11 +92,7 @@ class TableSource:
         name: str,
         order_by: tuple[str, ...] = (),
     ) -> None:
-        table = table.select(columns)
-        try:
-            table = table.cast(normalise_schema(table.schema))
-        except pa.ArrowInvalid as error:  # a time in seconds may lie beyond all microseconds
-            raise SchemaError(f"a row of table '{name}' cannot be read: {error}") from error
+        table = _as_stored(table.select(columns), name)
         self._time = time
         if time is None:
             self._table = table
@@ -139,6 +135,18 @@ class TableSource:
         slices = [chosen.slice(int(b) * TABLE_BLOCK_EVENTS, TABLE_BLOCK_EVENTS) for b in blocks]
         table = pa.concat_tables(slices) if slices else chosen.slice(0, 0)
         return encode_strings(table)
+
+
+def _as_stored(table: pa.Table, name: str) -> pa.Table:
+    """Return a table's columns in the types that streams have."""
+    for i, field in enumerate(normalise_schema(table.schema)):
+        try:
+            table = table.set_column(i, field, table.column(i).cast(field.type))
+        except pa.ArrowInvalid as error:  # a time in seconds may lie beyond all microseconds
+            raise SchemaError(
+                f"a row of table '{name}' cannot be read: its '{field.name}' does not fit ({error})"
+            ) from error
+    return table.replace_schema_metadata(None)
 
 
 def _in_time_order(table: pa.Table, time: str, order_by: tuple[str, ...]) -> pa.Table:
