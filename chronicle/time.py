@@ -118,7 +118,7 @@ def show_time(time: int, kind: TimeType) -> str:
     if kind == "integer":
         return str(time)
     zone = "Z" if kind == "timestamp_utc" else ""
-    return _trimmed(str(np.datetime64(time, "us"))) + zone
+    return _written(np.datetime64(time, "us")) + zone
 
 
 def show_times(values: pa.Array) -> list[str | None]:
@@ -131,15 +131,18 @@ def show_times(values: pa.Array) -> list[str | None]:
     unit: Any = "D" if is_date else values.type.unit
     zone = "Z" if not is_date and values.type.tz is not None else ""
     return [
-        None if one is None else _trimmed(str(np.datetime64(one, unit))) + zone
+        None if one is None else _written(np.datetime64(one, unit)) + zone
         for one in days.to_pylist()
     ]
 
 
-def _trimmed(time: str) -> str:
-    """Return a time without a fraction of zeros."""
-    whole, _, fraction = time.partition(".")
-    return time if fraction.strip("0") else whole
+def _written(time: np.datetime64) -> str:
+    """Return a time without a fraction of zeros, its year of four digits at least."""
+    whole, _, fraction = str(time).partition(".")
+    sign = "-" if whole.startswith("-") else ""
+    year, dash, rest = whole.removeprefix("-").partition("-")
+    text = f"{sign}{year:0>4}{dash}{rest}"
+    return f"{text}.{fraction}" if fraction.strip("0") else text
 
 
 def is_ascending(times: npt.NDArray[np.int64]) -> bool:

@@ -20,6 +20,8 @@ from chronicle.time import (
     instant_us,
     is_ascending,
     local_us,
+    show_time,
+    show_times,
     time_type,
     to_days,
     to_instant,
@@ -185,3 +187,27 @@ def test_time_a_person_writes_is_that_of_the_stream() -> None:
                        ("1970-01-02T00:00:00Z", "timestamp")):  # fmt: skip
         with pytest.raises(SchemaError, match="no time of this stream"):
             to_internal_time(text, kind)  # type: ignore[arg-type]
+
+
+TO_US = {"us": 1, "ms": 1000, "s": 1_000_000}
+
+
+@given(st.datetimes())
+def test_times_are_shown_as_python_writes_them(time: datetime) -> None:
+    for unit in ("us", "ms", "s"):
+        cut = time.replace(microsecond=time.microsecond // TO_US[unit] * TO_US[unit])
+        number = (cut - EPOCH) // US // TO_US[unit]
+        [shown] = show_times(pa.array([number]).cast(pa.timestamp(unit)))
+        assert shown is not None
+        assert datetime.fromisoformat(shown) == cut
+    assert show_time((time - EPOCH) // US, "timestamp_utc").endswith("Z")
+
+
+def test_times_beyond_pythons_years_are_shown_too() -> None:
+    days = pa.array([0, 2932896, 2932897, -719528, -719529, None], pa.int32()).cast(pa.date32())
+    assert show_times(days) == [
+        "1970-01-01", "9999-12-31", "10000-01-01", "0000-01-01", "-0001-12-31", None,
+    ]  # fmt: skip
+    assert show_times(pa.array([-719529 * 86_400]).cast(pa.timestamp("s", "UTC"))) == [
+        "-0001-12-31T00:00:00Z"
+    ]
