@@ -48,7 +48,7 @@ def time_type(data_type: pa.DataType, *, column: str) -> TimeType:
     if pat.is_date(data_type):
         raise SchemaError(
             f"time column '{column}' is a DATE, and that of a stream is a signed integer or a "
-            "timestamp; cast it to TIMESTAMP first (in SQL: CAST(… AS TIMESTAMP))"
+            "timestamp; parse or cast it first (in SQL: CAST(… AS TIMESTAMP))"
         )
     raise SchemaError(
         f"time column '{column}' is {data_type}; time is a signed integer or a timestamp, "
