@@ -7,7 +7,10 @@ call where no column has that name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
+
+from replay.expressions.literals import UNIT_US
 
 _NO_VALUE_WORDS: Final = """
     current_catalog current_connection_id current_database current_date current_localtime
@@ -26,32 +29,62 @@ DuckDB reads some by words such as ``user`` and ``"current_timestamp"`` that nam
 WITHOUT_COLUMN: Final = "chronicle_no_column"
 """The parameter of the macros that hide `NO_VALUES`: a call that lacks it cannot be bound."""
 
-_UNITS: Final = (
-    *("microsecond", "millisecond", "second", "minute", "hour"),
-    *("day", "week", "month", "quarter", "year"),
-)
-_DURATION: Final = " ".join(
-    f"WHEN '{unit}' THEN to_{unit}s(amount) WHEN '{unit}s' THEN to_{unit}s(amount)"
-    for unit in _UNITS
-)
+_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
+
+
+def _times(amount: str, units: Mapping[str, int]) -> str:
+    """Return so many of a unit; none of those that are not listed."""
+    each = " ".join(f"WHEN '{u}' THEN {n} WHEN '{u}s' THEN {n}" for u, n in units.items())
+    return f"({amount} * CASE lower(unit) {each} ELSE 0 END)"
+
+
+_UNITS: Final = ", ".join(f"'{unit.lower()}'" for unit in (*UNIT_US, *_MONTHS))
 _LATER: Final = (
-    f"moment + CASE lower(unit) {_DURATION} ELSE error('date_add: no unit of time ' || unit) END"
+    f"moment + to_months(CAST({_times('amount', _MONTHS)} AS INTEGER)) + to_microseconds("
+    f"{_times('amount', {unit.lower(): us for unit, us in UNIT_US.items()})} + "
+    f"CASE WHEN rtrim(lower(unit), 's') IN ({_UNITS}) THEN 0 "
+    "ELSE CAST('date_add has no unit ' || unit AS BIGINT) END)"
 )
 
-_DATE_TRUNC: Final = """date_trunc
-    (part, moment DATE) AS CAST(system.main.date_trunc(part, moment) AS DATE),
-    (part, moment) AS system.main.date_trunc(part, moment)
-"""
-"""Of a DATE, DuckDB gives a TIMESTAMP."""
+_WHOLE: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 
-_DATE_ADD: Final = f"""date_add
-    (moment, duration) AS moment + duration,
-    (unit, amount, moment DATE) AS CAST({_LATER} AS DATE),
-    (unit, amount, moment) AS {_LATER}
-"""
+
+def _of_whole_numbers(name: str, whole: str, other: str = "") -> str:
+    """Return a macro which is something else of whole numbers."""
+    kinds = ", ".join(f"(number {kind}) AS {whole}" for kind in _WHOLE)
+    return f"{name} {kinds}, (number) AS {other or f'system.main.{name}(number)'}"
+
+
+def _filled(name: str) -> str:
+    """Return the macro of ``lpad`` or ``rpad``, which take a BIGINT and need not have a fill."""
+    call = f"system.main.{name}(text, CAST(length AS INTEGER)"
+    return f"{name} (text, length) AS {call}, ' '), (text, length, fill) AS {call}, fill)"
+
+
+_MACROS: Final = (
+    # Of a DATE, DuckDB gives a TIMESTAMP.
+    """date_trunc (part, moment DATE) AS CAST(system.main.date_trunc(part, moment) AS DATE),
+    (part, moment) AS system.main.date_trunc(part, moment)""",
+    f"""date_add (moment, duration) AS moment + duration,
+    (unit, amount, moment DATE) AS CAST({_LATER} AS DATE), (unit, amount, moment) AS {_LATER}""",
+    # A DATE becomes nanoseconds, which end with the year 2262.
+    """timezone (zone, moment DATE) AS system.main.timezone(zone, CAST(moment AS TIMESTAMP)),
+    (zone, moment) AS system.main.timezone(zone, moment)""",
+    # Of whole numbers, DuckDB gives a DOUBLE, which is another beyond 2^53.
+    *(_of_whole_numbers(name, "number") for name in ("floor", "ceil", "ceiling")),
+    # Of whatever number, DuckDB gives a TINYINT.
+    _of_whole_numbers(
+        "sign",
+        "CAST(system.main.sign(number) AS BIGINT)",
+        "CAST(system.main.sign(number) AS DOUBLE)",
+    ),
+    *(_filled(name) for name in ("lpad", "rpad")),
+    """"if" (condition, yes) AS CASE WHEN condition THEN yes END,
+    (condition, yes, no) AS CASE WHEN condition THEN yes ELSE no END""",
+)
 
 OVERRIDES: Final = "; ".join(
     [f'CREATE MACRO "{name}"({WITHOUT_COLUMN}) AS NULL' for name in NO_VALUES]
-    + [f"CREATE MACRO {macro}" for macro in (_DATE_TRUNC, _DATE_ADD)]
+    + [f"CREATE MACRO {macro}" for macro in _MACROS]
 )
 """What a new connection runs."""
