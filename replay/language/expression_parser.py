@@ -134,14 +134,9 @@ def _call(cursor: Cursor, name: Identifier) -> Expression:
         args = (star,)
     elif cursor.token.key != ")":
         args = cursor.separated(parse_expression)
-    order_by = _sort_items(cursor) if word in ORDERED and cursor.accept("ORDER", "BY") else ()
-    _close(cursor, opening)
-    if word in ORDERED and not order_by and cursor.accept("WITHIN", "GROUP"):
-        inside = cursor.expect("(", "and ORDER BY behind WITHIN GROUP")
-        cursor.expect("ORDER", "as in WITHIN GROUP (ORDER BY x)")
-        cursor.expect("BY", "after ORDER")
-        order_by = _sort_items(cursor)
-        _close(cursor, inside)
+    order_by = _close_ordered(cursor, opening) if word in ORDERED else ()
+    if word not in ORDERED:
+        _close(cursor, opening)
     if word == "PERCENTILE_CONT" and cursor.accept("WITHIN", "GROUP"):
         name, args = Identifier("APPROX_PERCENTILE", at=name.at), (_ordered_value(cursor), *args)
     where = _filter(cursor) if word in AGGREGATES and cursor.at("FILTER", "(") else None
@@ -150,9 +145,19 @@ def _call(cursor: Cursor, name: Identifier) -> Expression:
     return syntax.Function(name, args, distinct, where=where, order_by=order_by, at=name.at)
 
 
-def _sort_items(cursor: Cursor) -> tuple[syntax.OrderItem, ...]:
-    """Parse what stands behind ORDER BY."""
-    return cursor.separated(parse_order_item)
+def _close_ordered(cursor: Cursor, opening: Token) -> tuple[syntax.OrderItem, ...]:
+    """Parse ``[ORDER BY …] ) [WITHIN GROUP (ORDER BY …)]``, the end of a call."""
+    order_by: tuple[syntax.OrderItem, ...] = ()
+    if cursor.accept("ORDER", "BY"):
+        order_by = cursor.separated(parse_order_item)
+    _close(cursor, opening)
+    if not order_by and cursor.accept("WITHIN", "GROUP"):
+        group = cursor.expect("(", "and ORDER BY behind WITHIN GROUP")
+        cursor.expect("ORDER", "as in WITHIN GROUP (ORDER BY x)")
+        cursor.expect("BY", "after ORDER")
+        order_by = cursor.separated(parse_order_item)
+        _close(cursor, group)
+    return order_by
 
 
 def parse_order_item(cursor: Cursor) -> syntax.OrderItem:

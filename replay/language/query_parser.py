@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from chronicle.errors import did_you_mean
+from replay.errors import NotSupportedError
 from replay.language import syntax
 from replay.language.cursor import DEPTH_MAX, READS_MAX, RESERVED, Cursor, describe
 from replay.language.duration_parser import refuse_unknown_unit
@@ -557,7 +558,13 @@ def _scalar_query(cursor: Cursor) -> syntax.ScalarQuery | Expression:
         value = _value_of_select(cursor)
         cursor.scalar_query = outside
         return value
-    subquery = _subquery(cursor)
+    try:
+        subquery = _subquery(cursor)
+    except NotSupportedError as error:
+        if "WITH" not in error.message:  # a subquery inside says it already
+            error.message += "; in MATCH_RECOGNIZE, write such a query in WITH and read that"
+            error.move_to(cursor.text, error.line, error.column)
+        raise
     cursor.scalar_query = outside
     return syntax.ScalarQuery(subquery.query, at=subquery.at)
 

@@ -51,8 +51,8 @@ def without_rows(node: Expression, source: Source) -> Expression | None:
                 _joined("OR", [_compared("=", *pair, node.at) for pair in pairs], node.at), negated
             )
         case syntax.IsNull(RowValue(parts), negated):
-            tests = [syntax.IsNull(part, negated, at=node.at) for part in parts]
-            return _joined("AND", tests, node.at)
+            nulls = [syntax.IsNull(part, negated, at=node.at) for part in parts]
+            return _joined("AND", nulls, node.at)
         case syntax.IsDistinct(left, right, negated) if _has_row(left, right):
             sides = zip(*_pair(left, right, source), strict=True)
             tests = [syntax.IsDistinct(a, b, negated, at=node.at) for a, b in sides]

@@ -9,8 +9,8 @@ from chronicle.errors import did_you_mean
 from replay.language import allen, syntax
 from replay.language.cursor import RESERVED, Cursor, describe
 from replay.language.duration_parser import refuse_unknown_unit
-from replay.language.expression_parser import COMPARISON, parse_expression
-from replay.language.match_recognize_parser import parse_direction, parse_measures, plain_column
+from replay.language.expression_parser import COMPARISON, parse_direction, parse_expression
+from replay.language.match_recognize_parser import parse_measures, plain_column
 from replay.language.syntax import Expression, SituationDefine, TemporalTerm
 from replay.language.tokens import NAME, NUMBER, QUOTED
 

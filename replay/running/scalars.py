@@ -30,12 +30,16 @@ Given = tuple[Literal, ...]
 def scalar_queries(query: BoundPatternQuery) -> list[ScalarQuery]:
     """Return the subqueries that MEASURES and DEFINE read, each once."""
     measures = [measure.expression for measure in query.measures]
-    return _found_in([*measures, *filter(None, query.defines)])
+    return _found_in([*measures, *_conditions(query)])
 
 
 def decide_matches(query: BoundPatternQuery) -> bool:
     """Tell whether values of subqueries decide what matches, and so how it is planned."""
-    return bool(_found_in(list(filter(None, query.defines))))
+    return bool(_found_in(_conditions(query)))
+
+
+def _conditions(query: BoundPatternQuery) -> list[Expression]:
+    return [condition for condition in query.defines if condition is not None]
 
 
 def _found_in(expressions: list[Expression]) -> list[ScalarQuery]:

@@ -101,11 +101,21 @@ def test_a_statement_reads_one_version_of_a_stream(store: chronicle.Store) -> No
         ("x > (SELECT x FROM s)", "gives 6 rows; aggregate them"),
         ("(x, t) IN (SELECT y, t FROM o)", "join what MATCH_RECOGNIZE gives with that query"),
         ("x > (SELECT COUNT(*))", "write SELECT … FROM stream"),
+        ("x IN (SELECT x FROM s UNION SELECT 1)", "write such a query in WITH and read that"),
     ],
 )
 def test_a_subquery_that_is_no_value_is_told(condition: str, said: str) -> None:
     with pytest.raises(QueryError, match=said):
         asked(TABLES, PATTERN.format(condition))
+
+
+def test_a_subquery_reads_what_duckdb_answers_in_with() -> None:
+    moves = "WITH w AS (SELECT x - LAG(x) OVER (ORDER BY t) AS move FROM s) "
+    found = asked(TABLES, moves + PATTERN.format("x >= (SELECT MAX(move) FROM w)"))
+    assert found == of_duckdb(
+        f"{moves} SELECT t FROM s WHERE x >= (SELECT MAX(move) FROM w) ORDER BY t"
+    )
+    assert found
 
 
 def test_subqueries_have_no_value_online() -> None:
