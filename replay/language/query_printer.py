@@ -145,9 +145,10 @@ def _reference(node: Reference, indent: str = "") -> str:
     match node:
         case StreamName(name, alias):
             return f"{printer.to_sql(name)}{_alias(alias)}"
-        case Subquery(query, alias):
+        case Subquery(query, alias, columns):
             inside = f"{indent}  "
-            return f"(\n{inside}{_query(query, inside)}\n{indent}){_alias(alias)}"
+            names = f"({_list(columns)})" if columns else ""
+            return f"(\n{inside}{_query(query, inside)}\n{indent}){_alias(alias)}{names}"
         case WindowCall():
             return f"TABLE({_window_call(node, indent)}){_alias(node.alias)}"
         case WrittenMatch(source, word, clauses):
@@ -155,6 +156,7 @@ def _reference(node: Reference, indent: str = "") -> str:
     assert isinstance(node, Join)
     within = f" WITHIN {_spans(node.within)}" if node.within else ""
     on = f" ON {to_sql(node.on)}" if node.on is not None else ""
+    on += f" USING ({_list(node.using)})" if node.using else ""
     conditions = on + within if node.kind.value.startswith("ASOF") else within + on
     left, right = (_reference(side, indent) for side in (node.left, node.right))
     return f"{left}\n{indent}{node.kind.value} {right}{conditions}"

@@ -68,7 +68,20 @@ atoms = st.one_of(
 def compound(inner):
     several = st.lists(inner, min_size=1, max_size=3).map(tuple)
     maybe = st.none() | inner
+    rows = st.builds(syntax.RowValue, st.lists(inner, min_size=2, max_size=3).map(tuple))
+    keys = st.builds(syntax.OrderItem, inner, st.booleans(), st.booleans())
     return st.one_of(
+        st.builds(syntax.Binary, st.sampled_from(["=", "<", ">="]), rows, rows),
+        st.builds(syntax.InList, rows, st.lists(rows, min_size=1, max_size=2).map(tuple)),
+        st.builds(
+            syntax.Function,
+            st.sampled_from(["ARRAY_AGG", "list"]).map(Identifier),
+            st.tuples(inner),
+            st.booleans(),
+            st.none() | scopes,
+            maybe,
+            st.lists(keys, max_size=2).map(tuple),
+        ),
         st.builds(syntax.Unary, st.sampled_from(["NOT", "-", "+"]), inner),
         st.builds(syntax.Binary, st.sampled_from("+-*/%<>="), inner, inner),
         st.builds(syntax.Binary, st.sampled_from(["<>", "<=", ">="]), inner, inner),
@@ -246,12 +259,22 @@ def _joins(left, right):
         right,
         st.lists(_spans, max_size=2).map(tuple),
         st.none() | expressions,
+    ) | st.builds(
+        Join,
+        st.sampled_from(JoinKind),
+        left,
+        right,
+        st.lists(_spans, max_size=2).map(tuple),
+        st.none(),
+        st.lists(identifiers, min_size=1, max_size=2).map(tuple),
     )
 
 
 def _queries_over(queries):
     tables = st.builds(StreamName, identifiers, _maybe_name)
-    sources = tables | st.builds(Subquery, queries, _maybe_name)
+    names = st.lists(identifiers, min_size=1, max_size=2).map(tuple)
+    renamed = st.builds(Subquery, queries, identifiers, names)
+    sources = tables | st.builds(Subquery, queries, _maybe_name) | renamed
     unnamed = st.builds(StreamName, identifiers) | st.builds(Subquery, queries)
     one_join = _joins(sources, sources)
     references = st.one_of(sources, _window_calls(unnamed), one_join, _joins(one_join, sources))
