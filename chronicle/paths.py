@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, StorageError
+from chronicle.type_names import sql_type
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """A scheme of two letters at least (one is a drive); ``Path`` leaves one slash of two."""
@@ -125,6 +126,20 @@ def _is_date(text: str) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+_NAME = re.compile(r"\+|-?0[0-9]")
+
+
+def check_folder(text: str | None, data_type: pa.DataType, *, column: str) -> None:
+    """Refuse the name of a folder whose digits behind a 0 or + would be a number in a stream."""
+    is_number = pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type)
+    if is_number and text is not None and _NAME.match(text):
+        raise SchemaError(
+            f"a folder is called '{column}={text}', and column '{column}' is {sql_type(data_type)} "
+            "in the stream: digits behind a 0 or + may be a name, as of a town; take the files "
+            "into a new stream, where the column is STRING, or rename the folder"
+        )
 
 
 def to_constant(text: str | None, data_type: pa.DataType, *, column: str) -> pa.Scalar:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -13,13 +12,13 @@ import pyarrow as pa
 
 from chronicle.disk_errors import reason_of
 from chronicle.errors import SchemaError, SourceError, did_you_mean
-from chronicle.ingest.cells import is_number
 from chronicle.ingest.helper_columns import RESERVED_PREFIX
 from chronicle.ingest.table_memory import Taken, to_transactions
 from chronicle.log import delta_log
 from chronicle.log.delta_log import ForeignFile, ForeignTable
 from chronicle.log.foreign_layouts import check_named, check_ordinary, loose_files
 from chronicle.paths import (
+    check_folder,
     infer_type,
     kind_of_special,
     local_path,
@@ -92,8 +91,6 @@ class SourceSet:
         if not self.partitions.names:
             return {}
         said = self.values[path]
-        if self.schema is None:
-            _check_names(said, schema, path)
         for one in self.partitions:
             if one.name not in schema.names:
                 raise SchemaError(
@@ -101,7 +98,9 @@ class SourceSet:
                     "lacks; add it with 'chronicle add-column', or name the files themselves"
                 )
             has = schema.field(one.name).type
-            if self.schema is not None and one.type != has:
+            if self.schema is None:
+                check_folder(said.get(one.name), has, column=one.name)
+            elif one.type != has:
                 raise SchemaError(
                     f"partition column '{one.name}' of the Delta table is {sql_type(one.type)}, "
                     f"and the stream has it as {sql_type(has)}; take the table into a new stream"
@@ -144,21 +143,6 @@ class SourceSet:
         n_more = len(self.files) - 1
         return f"'{self.files[0]}'" + (f" and {n_more:,} more" if n_more else "")
 
-
-def _check_names(said: Mapping[str, str | None], schema: pa.Schema, path: Path) -> None:
-    """Refuse a folder whose digits behind a 0 or + would be a number in a stream."""
-    for name, text in said.items():
-        is_text = name not in schema.names or not is_number(schema.field(name).type)
-        if not is_text and text is not None and _NAME.match(text):
-            data_type = sql_type(schema.field(name).type)
-            raise SchemaError(
-                f"'{path}' lies in a folder '{name}={text}', and column '{name}' is {data_type} in "
-                "the stream: digits behind a 0 or + may be a name, as of a town; take the files "
-                f"into a new stream, where the column is STRING, or rename the folder"
-            )
-
-
-_NAME = re.compile(r"\+|-?0[0-9]")
 
 _SHOWN_MAX = 100
 """Characters of a name that an error shows."""

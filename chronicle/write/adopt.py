@@ -37,7 +37,7 @@ from chronicle.log.adopted_file import (
 from chronicle.log.foreign_layouts import check_ordinary, loose_files
 from chronicle.ordinal import child, levels_of
 from chronicle.parquet_files import open_parquet
-from chronicle.paths import infer_type, local_path, to_constant, values_in
+from chronicle.paths import check_folder, infer_type, local_path, to_constant, values_in
 from chronicle.schema import check_texts, normalise_schema, parquet_schema
 from chronicle.settings import StreamSettings
 from chronicle.store import Store, Stream
@@ -250,6 +250,8 @@ def _check_columns(table: AdoptableTable, inside: str) -> None:
                     f"has it as {sql_type(field.type)}; {INGEST_IT}"
                 )
         elif field.name in said:
+            if table.version is None:
+                check_folder(said[field.name], field.type, column=field.name)
             to_constant(said[field.name], field.type, column=field.name)
         elif table.version is None:
             raise SchemaError(
