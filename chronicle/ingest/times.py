@@ -259,22 +259,27 @@ def look_at_times(texts: pa.Array, column: str) -> Look:
     bare = pc.utf8_trim_whitespace(texts)
     is_iso = _matches(bare, ISO_TIME)
     either = _matches(bare, _DAY_OR_MONTH_FIRST)
-    counts = {
-        TimeSource.INTEGER: int(_matches(bare, _INTEGER).sum()),
-        TimeSource.NUMBER: int(_matches(bare, _NUMBER).sum()),
-        TimeSource.TEXT: int(is_iso.sum()),
+    shapes = {
+        TimeSource.INTEGER: _matches(bare, _INTEGER),
+        TimeSource.NUMBER: _matches(bare, _NUMBER),
+        TimeSource.TEXT: is_iso,
     }
-    if either.sum() > max(counts.values()):
+    # Of two that are as frequent the one that comes first.
+    counts = {
+        one: (int(mask.sum()), -int(np.append(mask, True).argmax())) for one, mask in shapes.items()
+    }
+    source = max(counts, key=lambda one: counts[one])
+    n_alike = counts[source][0]
+    if either.sum() > n_alike:
         text = texts[int(np.flatnonzero(either)[0])]
         raise SourceError(
             f"time '{text}' in column '{column}' does not tell the day from the month; give "
             "--time-format, such as 'dd/MM/yyyy' or 'MM/dd/yyyy HH:mm:ss', as the times are written"
         )
-    source = max(counts, key=lambda one: counts[one])
     offsets = _matches(bare, ISO_OFFSET)[is_iso]
     n_more = 2 * int(offsets.sum()) - len(offsets)
     has_offset = n_more > 0 or (n_more == 0 and bool(offsets[:1].any()))
-    return Look(source if counts[source] else None, has_offset)
+    return Look(source if n_alike else None, has_offset)
 
 
 def _matches(texts: pa.Array, regex: str) -> Mask:

@@ -338,7 +338,8 @@ def test_numbers_that_stay_as_they_are_lie_within_the_range_and_are_no_names() -
     [
         (["x", "1", "3"], TimeSource.INTEGER, False),
         (["?", "?", "1"], TimeSource.INTEGER, False),
-        (["2026-01-01", "5"], TimeSource.INTEGER, False),
+        (["x", "2026-01-01", "5"], TimeSource.TEXT, False),
+        (["x", "5", "2026-01-01"], TimeSource.INTEGER, False),
         (["1.5", "x", "2.5"], TimeSource.NUMBER, False),
         (["5", "2026-01-01", "2026-01-02T00:00:00"], TimeSource.TEXT, False),
         (["2026-01-01T00:00:00Z", "2026-01-01"], TimeSource.TEXT, True),
