@@ -227,4 +227,5 @@ def _packed(schema: pa.Schema, *batches: pa.RecordBatch) -> bytes:
     with pa.ipc.new_stream(sink, schema) as stream:
         for batch in batches:
             stream.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed

@@ -144,9 +144,8 @@ def _first_line(message: str) -> str:
 def _without_made_up(message: str, apart: Apart) -> str:
     """Return a message with the names that the user knows."""
     for read in apart.reads:
-        message = re.sub(
-            rf"\b{read.relation}(?:{NUMBERED})?\b", lambda _, name=read.name: name, message
-        )  # type: ignore[misc]
+        name = read.name.replace("\\", r"\\")
+        message = re.sub(rf"\b{read.relation}(?:{NUMBERED})?\b", name, message)
     return re.sub(rf"{MADE_UP}\d+\w*", "a part that Chronicle answers", message)
 
 

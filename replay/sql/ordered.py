@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from replay.language.tokens import NAME, QUOTED, Token
-from replay.sql.composed import written
+from replay.language.tokens import NAME, QUOTED, Token, written
 from replay.sql.constructs import END_FROM, begins_sources
 from replay.sql.scope import Scope, find
 

@@ -127,3 +127,22 @@ def test_a_word_of_duckdbs_session_is_told_as_a_column_that_is_not_there(word):
     with pytest.raises(UnknownNameError, match=r"no column '.*_?(user|timestamp)' .there are: t, "):
         value(f"CAST({word} AS VARCHAR)")
     assert value("user", pa.table({"t": [1], "user": ["me"]})).as_py() == "me"
+
+
+@pytest.mark.parametrize(
+    ("values", "due"),
+    [
+        ([1, None], [False, None, None]),
+        ((1, 2), [False, False, None]),
+        ([], [True, True, True]),
+        ([None], [None, None, None]),
+    ],
+)
+def test_none_in_a_list_is_sqls_null(values, due):
+    source = {"s": pa.table({"t": [1, 2, 3], "x": [1, 2, None]})}
+    sql = "SELECT x NOT IN $v AS r, COUNT(*) OVER () AS c FROM s"
+    assert replay.query(source, sql, params={"v": values}).table["r"].to_pylist() == due
+    ours = "SELECT x NOT IN (SELECT unnest($v)) AS r FROM s"  # DuckDB's own NULL
+    assert replay.query(source, ours, params={"v": [*values, 7]}).table["r"].to_pylist()[1] == (
+        None if None in values else 2 not in values
+    )
