@@ -16,7 +16,6 @@ import math
 import os
 import pickle
 import shutil
-import stat
 import sys
 import tempfile
 import time
@@ -38,6 +37,7 @@ from numba.extending import overload
 from numba.misc.appdirs import user_cache_dir
 
 from chronicle.compile_time import compiling
+from chronicle.private_folder import check_private, make_private
 
 LOG = logging.getLogger(__name__)
 """INFO: compiling begins. DEBUG: a function is compiled, by name in `STEP` of the record. WARNING:
@@ -240,25 +240,16 @@ def _parents() -> Iterator[Path]:
 
 
 def _private(folder: Path) -> Path:
-    """Make a folder, and its parent, that nobody else can write to: what is in it is run.
+    """Make a folder of machine code, and its parent, that nobody else can write to.
 
     Raises
     ------
     OSError
         If there is none and it cannot be made, or others could write to it.
     """
-    if not folder.is_absolute():
-        raise NotADirectoryError(None, "no absolute path")  # the user has no home
     is_new = not folder.is_dir()
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    for part in (folder.parent, folder):
-        found = part.lstat()
-        others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if hasattr(os, "getuid") and (found.st_uid != os.getuid() or others):
-            raise PermissionError(None, "somebody else can write to it")
-    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        raise PermissionError(None, "it cannot be written to")
+    make_private(folder.parent)
+    make_private(folder)
     if is_new:
         _forget(path for path in folder.parent.glob(f"{_FOLDERS}*") if path != folder)
     if time.time() - folder.stat().st_mtime > _DAY_S:
@@ -303,6 +294,7 @@ class _KeptCode:
         path = self._path(sig, target_context.codegen())
         with compiling():
             try:
+                check_private(path)
                 data = path.read_bytes()
             except OSError:
                 return None

@@ -386,3 +386,19 @@ def test_script_of_charts_is_kept_and_a_damaged_one_made_anew(
     monkeypatch.setenv("XDG_CACHE_HOME", str(kept))  # no folder: it is made each time
     assert anew() == "a<\\/script>b"
     assert len(made) == 3
+
+
+@pytest.mark.parametrize("open_to_all", ["folder", "file"])
+def test_no_script_is_taken_from_where_others_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_to_all: str
+) -> None:
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda _: "ours")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    anew = vega_script.__wrapped__
+    assert anew() == "ours"
+    [kept] = (tmp_path / "chronicle").iterdir()
+    script = "of somebody else"
+    kept.write_text(f"// {hashlib.sha256(script.encode()).hexdigest()}\n{script}")
+    assert anew() == script  # as nobody else can have written it
+    (kept.parent if open_to_all == "folder" else kept).chmod(0o777)
+    assert anew() == "ours"
