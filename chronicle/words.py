@@ -3,6 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
+
+_STEERING: Final = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F),
+                    *range(0x2066, 0x206A))  # fmt: skip
+"""Code points that steer a terminal: C0, DEL, C1, line ends, and what turns the direction."""
+
+_ON_ONE_LINE: Final = {code: repr(chr(code))[1:-1] for code in _STEERING}
+_VISIBLE: Final = {code: sign for code, sign in _ON_ONE_LINE.items() if chr(code) not in "\n\t"}
+
+
+def visible(text: str) -> str:
+    r"""Return words for people with what steers a terminal shown, but for line breaks and tabs.
+
+    Examples
+    --------
+    >>> visible("a\x1b[2J\nb")
+    'a\\x1b[2J\nb'
+    """
+    return text.translate(_VISIBLE)
+
+
+def on_one_line(text: str) -> str:
+    r"""Return a text with what steers a terminal shown, line breaks and tabs too.
+
+    Examples
+    --------
+    >>> on_one_line("a\nb\x1b[2J")
+    'a\\nb\\x1b[2J'
+    """
+    return text.translate(_ON_ONE_LINE)
 
 
 def number_of(n: int, what: str, several: str | None = None) -> str:

@@ -18,7 +18,8 @@ HEAD = """# Command line
 
 Written by `make docs` from the commands' own help; a test fails when this page is stale. Data goes
 to stdout, words to stderr. Exit code 0: done; 1: a stated failure, in one sentence; 2: wrong usage;
-130: Ctrl-C. What fails once events are in the stream is a warning on stderr, with exit code 0.
+130: Ctrl-C; 143: SIGTERM. What fails once events are in the stream is a warning on stderr, with
+exit code 0.
 
 `CHRONICLE_STORE` names the store where no `--store` is given. `chronicle --install-completion` lets
 the shell (bash, zsh, fish, PowerShell) complete commands and options.

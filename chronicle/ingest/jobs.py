@@ -188,7 +188,7 @@ def _collect(frame: DataFrame) -> list[Row]:
         future = pool.submit(run)
         try:
             return future.result()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             context.cancelJobGroup(group)
             raise
 

@@ -80,13 +80,19 @@ def open_spark(
 
 @contextmanager
 def _log_of(given: Path | None) -> Iterator[Path]:
-    """Lend the file that takes what Spark prints; one that nobody named goes after success."""
+    """Lend the file that takes what Spark prints; one that nobody named stays after a failure."""
     if given is not None:
         yield given
         return
     descriptor, name = tempfile.mkstemp(prefix="chronicle-spark-", suffix=".log")
     os.close(descriptor)
-    yield Path(name)
+    try:
+        yield Path(name)
+    except Exception:
+        raise
+    except BaseException:  # an interrupt has nothing to explain
+        Path(name).unlink(missing_ok=True)
+        raise
     Path(name).unlink(missing_ok=True)
 
 
@@ -145,7 +151,7 @@ def _start_out_of_reach(master: str, *, log_file: Path, is_small: bool) -> Spark
         )
         try:
             return started.result()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             with _nothing_logged():
                 unwanted.set()
                 _end_jvm()

@@ -22,7 +22,7 @@ from replay.console import (
     tend,
 )
 from replay.console.show import INTERRUPTED, say, show_anywhere
-from replay.console.startup import collect_seldom, tell_compiling
+from replay.console.startup import collect_seldom, ending_at_sigterm, tell_compiling
 
 _ENDED_EARLY = {
     "calibrate": "interrupted; the weights are as they were",
@@ -142,6 +142,11 @@ def main() -> None:
     show_anywhere()
     collect_seldom()
     tell_compiling()
+    with ending_at_sigterm():
+        _run()
+
+
+def _run() -> None:
     try:
         app(args=[_as_argument(word) for word in sys.argv[1:]])
     except ChronicleError as error:

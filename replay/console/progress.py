@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from replay.console.show import say
+from replay.console.show import say, undisguised
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +93,7 @@ class Progress:
         )
         from rich.progress import Progress as Bar
 
-        console = Console(stderr=True)
+        console = Console(file=undisguised(sys.stderr))
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),

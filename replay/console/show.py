@@ -9,8 +9,10 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
+from chronicle.errors import ChronicleError
+from chronicle.words import visible
 from replay.console.table_layout import (
     NULL,
     Grid,
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 ROWS_SHOWN = 40
 """Rows of an answer that are shown unless more are asked for."""
 
+TERMINATED = 143
+"""Exit code of a command that SIGTERM ended, as shells tell it."""
+
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended."""
 
@@ -38,17 +43,73 @@ _PLAIN = str.maketrans("─│├└…█", "-|+`.#")
 """Signs of tables and trees, and what stands for one where a terminal lacks it."""
 
 
+class ForPeople:
+    """A stream of words, in which what steers a terminal is shown instead of sent.
+
+    All text goes to people; data for programs are bytes, which go to its ``buffer`` as they are.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.as_it_is = stream
+
+    def write(self, text: str) -> int:
+        """Write words."""
+        self.as_it_is.write(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write words."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return whatever else the stream has."""
+        return getattr(self.as_it_is, name)
+
+
+class _Closed(io.RawIOBase):
+    """Stands for a standard output that is not open: what is written there would be lost."""
+
+    def writable(self) -> bool:
+        """Return that it can be tried."""
+        return True
+
+    def write(self, _: Any) -> int:
+        """Refuse it."""
+        raise _AnswerLostError
+
+
+class _AnswerLostError(ChronicleError):
+    """An answer has nowhere to go."""
+
+    def __init__(self) -> None:
+        super().__init__("standard output is closed, so what was asked for cannot be written")
+
+
 def show_anywhere() -> None:
-    """Have answers shown on terminals without UTF-8, and swallowed where nothing is open."""
+    """Have words shown on any terminal, whatever signs are in them, and answers never lost.
+
+    Terminals may lack UTF-8, and streams may not be open: words are swallowed then.
+    """
     while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:  # else a file of a store would be it
         pass
     os.close(opened)
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(_Closed(), "utf-8", write_through=True)
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115
     codecs.register_error(_to_plain.__name__, _to_plain)
     if isinstance(sys.stdout, io.TextIOWrapper):  # tests have others
         sys.stdout.reconfigure(errors=_to_plain.__name__)
+    sys.stdout = ForPeople(undisguised(sys.stdout))
+    sys.stderr = ForPeople(undisguised(sys.stderr))
+
+
+def undisguised(stream: TextIO) -> TextIO:
+    """Return a standard stream as it is, for what draws in a terminal."""
+    return stream.as_it_is if isinstance(stream, ForPeople) else stream
 
 
 def _to_plain(error: UnicodeError) -> tuple[str, int]:
@@ -60,7 +121,7 @@ def _to_plain(error: UnicodeError) -> tuple[str, int]:
 
 def say(text: str) -> None:
     """Write words for a person to stderr."""
-    print(text, file=sys.stderr, flush=True)
+    print(visible(text), file=sys.stderr, flush=True)
 
 
 def warn(fault: str | None) -> None:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import cast
 
 from replay.console.progress import shown
-from replay.console.show import INTERRUPTED
+from replay.console.show import INTERRUPTED, TERMINATED, undisguised
 
 COLLECTED = 200_000
 """Objects made between two searches for garbage: more than those of a cold query, about 105,000.
 
 With Python's 700, imports take a tenth longer."""
+
+GRACE_S = 5.0
+"""Seconds a query that SIGTERM ends has to let go of what it holds."""
 
 STDERR = 2
 """Its file descriptor."""
@@ -60,9 +65,49 @@ def _end_when_interrupted(read: int) -> None:
         if not heard:  # it was undone
             os.close(read)
             return
+        if heard == bytes([signal.SIGTERM]):
+            late = threading.Timer(GRACE_S, os._exit, (TERMINATED,))
+            late.daemon = True
+            late.start()
     # A terminal shows ^C where it is, behind a bar perhaps, which takes what is said otherwise.
     os.write(STDERR, b"\ninterrupted\n" if os.isatty(STDERR) else b"interrupted\n")
     os._exit(INTERRUPTED)
+
+
+@contextmanager
+def ending_at_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the process as it does others, but for folders, which are removed before.
+
+    What runs is left as by an exit, so that all it holds open goes. Then the signal is sent again,
+    for good. Nothing is done where a caller handles the signal, or ignores it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    process, is_heard = os.getpid(), False
+
+    def leave(*_: object) -> None:
+        nonlocal is_heard
+        if os.getpid() != process:  # a process that was forked from it
+            os._exit(TERMINATED)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one does not wait
+        is_heard = True
+        raise SystemExit(TERMINATED)
+
+    def send_again() -> None:
+        if is_heard:
+            os.kill(process, signal.SIGTERM)
+
+    # The first that is registered is the last that is called.
+    atexit.register(send_again)
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        if not is_heard:
+            atexit.unregister(send_again)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class _NoPandas(MetaPathFinder):
@@ -112,7 +157,7 @@ class _Compiling(logging.Handler):
                 bar.step(step)
                 return
             text = "" if step is None else f"  {step}"
-            print(f"\r\033[2K{text}", end="", file=sys.stderr, flush=True)
+            print(f"\r\033[2K{text}", end="", file=undisguised(sys.stderr), flush=True)
 
 
 def tell_compiling() -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chronicle.words import number_of
+from chronicle.words import number_of, on_one_line
 
 GAP = "  "
 NULL = "NULL"
@@ -16,8 +16,6 @@ TEXT_WIDTH_MIN = 16
 
 _NUMBER = re.compile(r"[-+]?[\d,]+(\.\d+)?(e[-+]?\d+)?( ?(%|MB|ns|µs|ms|s))?|NULL|", re.ASCII)
 _TIME = re.compile(r"(-?\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(\D.*)?", re.ASCII)
-_CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
-_UNPRINTABLE = {code: repr(chr(code))[1:-1] for code in _CONTROLS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +64,6 @@ class Laid:
     n_cut: int
 
 
-def one_line(text: str) -> str:
-    r"""Return a text on one line: line breaks and what steers a terminal are shown, not sent.
-
-    Examples
-    --------
-    >>> one_line("a\nb\x1b[2J")
-    'a\\nb\\x1b[2J'
-    """
-    return text.translate(_UNPRINTABLE)
-
-
 def with_equal_fractions(cells: Sequence[str]) -> list[str]:
     """Return cells whose times have the fewest of 0, 3, 6 or 9 decimals that lose nothing.
 
@@ -104,7 +91,7 @@ def lay_out(grid: Grid, width: int | None) -> Laid:
     comes.
     """
     columns = [
-        [one_line(cell) for cell in (name, *(row[at] for row in grid.rows))]
+        [on_one_line(cell) for cell in (name, *(row[at] for row in grid.rows))]
         for at, name in enumerate(grid.head)
     ]
     widths = [max(map(_width, column)) for column in columns]
@@ -134,13 +121,13 @@ def lay_out(grid: Grid, width: int | None) -> Laid:
 
 def expanded(grid: Grid, first_number: int = 1) -> list[str]:
     """Return a table with one column a line, row after row."""
-    wide = max(_width(one_line(name)) for name in grid.head)
-    names = [_fitted(one_line(name), wide, to_right=False) for name in grid.head]
+    wide = max(_width(on_one_line(name)) for name in grid.head)
+    names = [_fitted(on_one_line(name), wide, to_right=False) for name in grid.head]
     lines = []
     for number, row in enumerate(grid.rows, first_number):
         lines.append(f"─── row {number:,} ───")
         cells = zip(names, row, strict=True)
-        lines += [f"{name}{GAP}{one_line(cell)}".rstrip() for name, cell in cells]
+        lines += [f"{name}{GAP}{on_one_line(cell)}".rstrip() for name, cell in cells]
     return lines
 
 
@@ -165,7 +152,7 @@ def left_out(laid: Laid, width: int | None, remedy: str = "") -> str:
     """Return how many columns there was no room for, with the names there is room for here."""
     n = len(laid.left_out)
     said = f"… {number_of(n, 'more column')}"
-    names = [one_line(name) for name in laid.left_out]
+    names = [on_one_line(name) for name in laid.left_out]
     for n_named in range(n, 0, -1):
         more = ", …" if n_named < n else ""
         line = f"{said}: {', '.join(names[:n_named])}{more}{remedy}"

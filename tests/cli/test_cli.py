@@ -242,14 +242,20 @@ def test_a_terminal_that_lacks_signs_gets_plain_ones(command: Commands) -> None:
     assert (in_latin.stdout.decode("latin-1"), in_latin.returncode) == (shown, 0)
 
 
-@pytest.mark.parametrize("closed", [(1,), (0, 1, 2)])
-def test_an_answer_is_swallowed_where_nothing_is_open(
-    command: Commands, closed: tuple[int, ...]
+@pytest.mark.parametrize(
+    ("closed", "said"),
+    [
+        ((1,), "error: standard output is closed, so what was asked for cannot be written\n"),
+        ((0, 1, 2), ""),
+    ],
+)
+def test_an_answer_that_has_nowhere_to_go_is_an_error(
+    command: Commands, closed: tuple[int, ...], said: str
 ) -> None:
     code = f"import os; [os.close(fd) for fd in {closed}]; "
     code += "os.execv(sys.executable, [sys.executable, 'cli.py', *sys.argv[1:]])"
     done = python(f"import sys; {code}", "query", RISE, "--store", command.store)
-    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+    assert (done.stdout, done.stderr, done.returncode) == ("", said, 1)
 
 
 def test_interrupt_ends_a_query_at_once_and_says_so(command: Commands) -> None:
