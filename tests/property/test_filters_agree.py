@@ -196,6 +196,10 @@ JOINS = (
     f"{SIDES} JOIN ({{}}) AS r WITHIN {{}} WHERE l.a > 1",
     f"{SIDES} LEFT JOIN ({{}}) AS r WITHIN {{}} ON l.k = r.k",
     f"{SIDES} ASOF LEFT JOIN ({{}}) AS r ON l.k = r.k AND l.t >= r.t WITHIN {{}}",
+    f"{SIDES} ASOF LEFT JOIN ({{}}) AS r ON l.t >= r.t WHERE l.a > 1",
+    f"{SIDES} ASOF LEFT JOIN ({{}}) AS r ON l.t < r.t WHERE l.a > 1",
+    f"{SIDES} ASOF JOIN ({{}}) AS r ON l.k IS NOT DISTINCT FROM r.k AND l.t <= r.t WHERE l.a > 1",
+    f"{SIDES} ASOF JOIN ({{}}) AS r ON l.k = r.k AND l.t <= r.t AND r.x > 0 WITHIN {{}}",
     f"{SIDES} JOIN ({{}}) AS r WITHIN ({{}}, 2 ROWS)",
     f"{SIDES} JOIN ({{}}) AS r WITHIN {{}} SLIDE {{}}",
 )
