@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError, SourceError
-from chronicle.ingest.cells import as_text, capitalised, read_cells
+from chronicle.ingest.cells import as_text, capitalised, is_like_a_name, read_cells
 from chronicle.ingest.local_times import UNKNOWN, Ambiguous, Clocks, Folds, is_too_far
 from chronicle.ingest.read_options import TIME_UNITS
 from chronicle.ingest.time_patterns import has_offset_field, read_pattern
@@ -377,8 +377,7 @@ def _read_integers(raw: pa.Array, target: pa.DataType) -> Times:
     values, bad = read_cells(raw, target)
     faults[bad] = int(Fault.UNPARSABLE)
     if pat.is_string(raw.type):
-        named = pc.match_substring_regex(raw, _LIKE_A_NAME)
-        faults[_mask(pc.fill_null(named, False))] = int(Fault.UNPARSABLE)
+        faults[is_like_a_name(raw)] = int(Fault.UNPARSABLE)
         if bad.any():
             far = pc.match_substring_regex(raw, _FAR_INTEGER)
             faults[bad & _mask(pc.fill_null(far, False))] = int(Fault.OUT_OF_RANGE)
@@ -388,7 +387,6 @@ def _read_integers(raw: pa.Array, target: pa.DataType) -> Times:
     return Times(_without(values, faults), faults)
 
 
-_LIKE_A_NAME = r"^\s*(\+|-?0[0-9])"
 _FAR_INTEGER = r"^\s*-?[1-9][0-9]{18,}\s*$"
 
 
