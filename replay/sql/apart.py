@@ -518,9 +518,8 @@ class _Scanner:
         if isinstance(query, QueryError):
             raise query
         self._cut(begin, end, query, scope, outer)
-        self.replaced[begin] = (end, f"FROM {relation}")
-        for i in split.qualified:
-            self.replaced[i] = (i + 3, quoted(self.tokens[i + 2].text))
+        alias = "" if split.name is None else f" AS {quoted(split.name)}"
+        self.replaced[begin] = (end, f"FROM {relation}{alias}")
         if split.having is not None:
             self.replaced[split.having] = (split.having + 1, "WHERE")
         for n, (a, b) in enumerate(split.aggregates):

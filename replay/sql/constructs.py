@@ -222,7 +222,7 @@ class _Selects:
         """Take the next token that is not inside of a pattern clause."""
         key, select = tokens[i].key, self._open[-1]
         if key in ("(", "[", "{"):
-            is_query = key == "(" and tokens[i + 1].key in _QUERY_BEGINS
+            is_query = begins_query(tokens, i)
             self._open.append(self._n if is_query else select)
             self._n += is_query
         elif key in (")", "]", "}") and len(self._open) > 1:
@@ -246,6 +246,11 @@ def is_window_call(tokens: Sequence[Token], i: int) -> bool:
     """Tell whether TUMBLE(TABLE …) or the like begins here."""
     is_call = tokens[i].key in WINDOW_ARGUMENTS and tokens[i + 1].key == "("
     return is_call and tokens[i + 2].key in ("TABLE", "DATA")
+
+
+def begins_query(tokens: Sequence[Token], i: int) -> bool:
+    """Tell whether a query in parentheses begins here."""
+    return tokens[i].key == "(" and tokens[i + 1].key in _QUERY_BEGINS
 
 
 def begins_sources(tokens: Sequence[Token], i: int) -> bool:

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from replay.language.bound import WINDOW_END, WINDOW_START
 from replay.language.functions import AGGREGATES
 from replay.language.tokens import NAME, QUOTED, Token, quoted
-from replay.sql.constructs import AGGREGATES_OF_WINDOWS, END_FROM, begins_sources, is_window_call
+from replay.sql.constructs import (
+    AGGREGATES_OF_WINDOWS,
+    END_FROM,
+    begins_query,
+    begins_sources,
+    is_window_call,
+)
 
 Span = tuple[int, int]
 
@@ -32,8 +38,8 @@ class Windows:
         Columns of GROUP BY.
     aggregates
         Calls around it.
-    qualified
-        Keys around it that are written with the name of their source.
+    name
+        What the source is called.
     all_at
         Where ALL stands, of GROUP BY ALL.
     having
@@ -43,7 +49,7 @@ class Windows:
     source: Span
     keys: tuple[str, ...]
     aggregates: tuple[Span, ...]
-    qualified: tuple[int, ...]
+    name: str | None
     all_at: int | None
     having: int | None
 
@@ -65,7 +71,9 @@ def split_windows(
     items = list(_items(tokens, level, group + 2, end))
     outside = [*range(first + 1, begin), *range(end, stop)]
     all_at = group + 2 if [tokens[a].key for a, _ in items] == ["ALL"] else None
-    spans = tuple(_aggregates(tokens, closing, outside))
+    queries = [i for i in outside if begins_query(tokens, i)]
+    inner = {i for a in queries for i in range(a, closing[a])}
+    spans = tuple(_aggregates(tokens, closing, [i for i in outside if i not in inner]))
     if any(not _is_ours(tokens, span) for span in spans):
         return None
     if all_at is not None:
@@ -78,9 +86,8 @@ def split_windows(
         return None
     borders = [tokens[i].text for i in outside if tokens[i].text in (WINDOW_START, WINDOW_END)]
     named = tuple(dict.fromkeys([*filter(None, keys), *borders]))
-    qualified = tuple(i for i in outside if tokens[i].kind == NAME and tokens[i + 1].key == ".")
     having = end if tokens[end].key == "HAVING" else None
-    return Windows((begin, end), named, spans, qualified, all_at, having)
+    return Windows((begin, end), named, spans, _name(tokens, closing, opens), all_at, having)
 
 
 def _level(closing: Mapping[int, int], first: int, stop: int) -> Iterator[int]:
@@ -89,6 +96,16 @@ def _level(closing: Mapping[int, int], first: int, stop: int) -> Iterator[int]:
     while i < stop:
         yield i
         i = closing[i] + 1 if i in closing else i + 1
+
+
+def _name(tokens: Sequence[Token], closing: Mapping[int, int], opens: int) -> str | None:
+    """Return the alias of windows, or what their stream is called."""
+    i = closing[opens + 1] + 1
+    i += tokens[i].key == ")"
+    i += tokens[i].key == "AS"
+    if tokens[i].kind not in (NAME, QUOTED) or tokens[i].key in END_FROM:
+        i = next(j for j in range(opens, len(tokens)) if tokens[j].key == "TABLE") + 1
+    return tokens[i].text if tokens[i].kind in (NAME, QUOTED) else None
 
 
 def _items(tokens: Sequence[Token], level: Sequence[int], first: int, stop: int) -> Iterator[Span]:

@@ -45,6 +45,30 @@ def test_windows_stand_in_sides_of_union_and_in_subqueries(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("columns", "end", "answer"),
+    [
+        ("window_start, (SELECT COUNT(*) FROM s LIMIT 1)", "", [(0, 5), (10, 5), (20, 5), (30, 5)]),
+        ("window_start", "HAVING COUNT(*) >= (SELECT MAX(x) - 2 FROM s)", [(0,)]),
+        (
+            "window_start, (SELECT MAX(i.x) FROM s i WHERE i.t < w.window_start)",
+            "ORDER BY ALL",
+            [(0, None), (10, 3), (20, 3), (30, 3)],
+        ),
+    ],
+)
+def test_aggregates_of_a_subquery_beside_windows_are_its_own(columns, end, answer):
+    assert rows(f"SELECT {columns} FROM {TUMBLE} AS w GROUP BY window_start {end}") == answer
+
+
+@pytest.mark.parametrize("alias", ["", " AS w"])
+def test_rows_of_a_subquery_are_compared_with_those_of_windows(alias):
+    name = "w" if alias else "s"
+    sql = f"""SELECT window_start, k FROM {TUMBLE}{alias} GROUP BY window_start, k
+      HAVING EXISTS (SELECT 1 FROM s i WHERE i.t = window_start AND i.k = {name}.k)"""
+    assert rows(sql) == [(0, "a"), (30, "a")]
+
+
+@pytest.mark.parametrize(
     ("sql", "remedy"),
     [
         (f"SELECT COUNT(*) FILTER (WHERE x > 1) AS n FROM {TUMBLE} GROUP BY window_start", "WITH"),
