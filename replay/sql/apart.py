@@ -755,9 +755,9 @@ class _Scanner:
         self._add(composer, i + 1, end)
         composer.add(")", self.tokens[end].at)
         name = self._relation()
-        query = self._clause(end + 1, stop, (), f"SELECT * FROM {name}")
+        query = self._clause(end + 1, stop, scope, f"SELECT * FROM {name}")
         given = Input(name, composer.compose(), self._ordered(i + 1, end, scope))
-        self._cut(i, stop, query, (), outer, inputs=(given,))
+        self._cut(i, stop, query, scope, outer, inputs=(given,))
         return self._behind_alias(stop)
 
     def _table_function(self, i: int, scope: Scope, outer: frozenset[str]) -> int:

@@ -118,6 +118,24 @@ def test_a_subquery_reads_what_duckdb_answers_in_with() -> None:
     assert found
 
 
+OF_DUCKDB = "(SELECT t, x FROM s WHERE x IN (SELECT x FROM s)) MATCH_RECOGNIZE"
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["w AS (SELECT MIN(x) AS x FROM s)", "w AS (SELECT 1 AS x UNION SELECT 9)", "s AS (FROM s)"],
+)
+def test_a_subquery_reads_with_where_duckdb_answers_what_is_matched(named: str) -> None:
+    read = named.split()[0]
+    sql = PATTERN.replace("s MATCH_RECOGNIZE", OF_DUCKDB).format(f"x > (SELECT MIN(x) FROM {read})")
+    assert asked(TABLES, f"WITH {named} {sql}") == [0, 3, 4, 5]
+
+
+def test_a_subquery_reads_the_nearest_of_a_name() -> None:
+    sql = PATTERN.replace("s MATCH_RECOGNIZE", OF_DUCKDB).format("x = (SELECT MAX(x) FROM s)")
+    assert asked(TABLES, f"WITH s AS (SELECT * FROM s WHERE x < 5) {sql}") == [5]
+
+
 def test_subqueries_have_no_value_online() -> None:
     with pytest.raises(NotSupportedError, match="give its value as a parameter"):
         replay.online(PATTERN.format("x > (SELECT AVG(x) FROM s)"), TABLES["s"].schema, time="t")
