@@ -94,7 +94,8 @@ def _checks(query: BoundQuery) -> list[Operator]:
     if isinstance(query, BoundPatternQuery):
         return [RowNumbers() if query.time == ROW_NUMBER else TimeCheck(query.time)]
     time = query.source.time
-    needs_time = query.windows is not None or bool(query.outer.order_by)
+    in_order, _ = in_stream_order(query.outer, time)
+    needs_time = query.windows is not None or in_order.order_by != query.outer.order_by
     return [TimeCheck(time)] if time is not None and needs_time else []
 
 

@@ -104,6 +104,22 @@ def test_table_without_a_time_in_some_row_is_refused() -> None:
         replay.query({"x": table}, EACH_ROW)
 
 
+@pytest.mark.parametrize("order", ["t", "k, x", "t DESC"])
+def test_rows_without_a_value_that_orders_a_subquery_are_ordered_anew(order: str) -> None:
+    table = pa.table({"t": [1, 2, 3], "x": [5, None, 4], "k": ["b", "a", "a"]})
+    found = replay.query(
+        {"s": table}, f"SELECT t FROM (SELECT * FROM s ORDER BY x LIMIT 5) ORDER BY {order}"
+    )
+    due = {"t": [1, 2, 3], "k, x": [3, 2, 1], "t DESC": [3, 2, 1]}
+    assert found.table["t"].to_pylist() == due[order]
+
+
+def test_rows_without_a_value_that_orders_a_subquery_are_matched_by_their_time() -> None:
+    table = pa.table({"t": [1, 2, 3], "x": [5, None, 4]})
+    sql = EACH_ROW.replace("FROM x", "FROM (SELECT * FROM x ORDER BY x)")
+    assert replay.query({"x": table}, sql).table["t"].to_pylist() == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("sql", "rows", "n_faults"),
     [
