@@ -502,7 +502,14 @@ class _Scanner:
             return
         begin, end = split.source
         if has_construct(self.tokens, self.closing, begin, split.all_at or end):
-            return
+            call = next(i for i in range(begin, end) if is_window_call(self.tokens, i))
+            name = self.tokens[call].key
+            raise self.not_supported(
+                f"{name}(…) over rows that DuckDB has to find",
+                call,
+                "find them in WITH: WITH found AS (SELECT … WHERE …) "
+                f"SELECT … FROM {name}(TABLE found, …)",
+            )
         composer = self._begun(begin, end, scope)
         relation, at = self._relation(), self.tokens[begin].at
         keys = ", ".join(map(quoted, split.keys))

@@ -74,11 +74,26 @@ def test_rows_of_a_subquery_are_compared_with_those_of_windows(alias):
         (f"SELECT COUNT(*) FILTER (WHERE x > 1) AS n FROM {TUMBLE} GROUP BY window_start", "WITH"),
         (f"SELECT STRING_AGG(k) AS n FROM {TUMBLE} GROUP BY window_start ORDER BY ALL", "WITH"),
         (f"SELECT 1 AS n FROM {TUMBLE} JOIN s USING (t) GROUP BY ALL", "WITH"),
+        (
+            f"SELECT COUNT(*) FROM {TUMBLE} WHERE x IN (SELECT 1) GROUP BY window_start",
+            "WITH found AS",
+        ),
+        (
+            f"SELECT COUNT(*) FROM {TUMBLE.replace('s,', '(FROM s),')} GROUP BY window_start",
+            "WITH found AS",
+        ),
     ],
 )
 def test_windows_that_cannot_be_cut_out_are_refused_with_the_remedy(sql, remedy):
     with pytest.raises(NotSupportedError, match=remedy):
         rows(sql)
+
+
+def test_what_windows_are_over_is_found_in_with_where_duckdb_has_to():
+    found = "WITH found AS (SELECT * FROM s WHERE k IN (SELECT k FROM s WHERE x = 2))"
+    over = TUMBLE.replace("TABLE s", "TABLE found")
+    sql = f"{found} SELECT window_start, SUM(x) FROM {over} GROUP BY window_start ORDER BY ALL"
+    assert rows(sql) == [(0, 2), (10, None), (20, None), (30, 5)]
 
 
 def test_rows_within_a_match_are_found_by_a_correlated_subquery():
