@@ -158,12 +158,19 @@ class Orderer:
         known = find(scope, token.text) if token.kind in (NAME, QUOTED) else None
         if known is None or known.is_recursive or self.tokens[known.first + 2].key != "(":
             return None
-        named = [one for one in self.tokens if one.kind in (NAME, QUOTED)]
-        if sum(one.text.lower() == known.name.lower() for one in named) != 2:  # as it is defined
+        if (
+            sum(self._names(n, known.name) for n in range(len(self.tokens) - 1)) != 2
+        ):  # with its own
             raise _NoOrderError
         before = scope[: scope.index(known)]
         rows, _ = self._query(known.first + 3, known.stop - 1, before, is_inside=True)
         return _Source(self._alias(i + 1) or token.text.lower(), rows)
+
+    def _names(self, i: int, name: str) -> bool:
+        """Tell whether a token is a name by itself, neither of a column nor before one."""
+        token, beside = self.tokens[i], (self.tokens[i - 1].key, self.tokens[i + 1].key)
+        is_name = token.kind in (NAME, QUOTED) and "." not in beside
+        return is_name and token.text.lower() == name.lower()
 
     def _alias(self, i: int) -> str:
         """Return the alias that begins at a place, in lower case; none: ''."""

@@ -32,6 +32,8 @@ QUERIES = {
       ORDER BY t % 3, t LIMIT 9000) q ORDER BY q.t LIMIT 9000) {m}""",
     "with": """WITH w AS (SELECT s.*, COUNT(*) OVER (PARTITION BY y) AS c FROM s),
       v AS (SELECT t, x FROM w WHERE c > 0) SELECT * FROM v {m}""",
+    "qualified": """WITH w AS (SELECT *, COUNT(*) OVER (PARTITION BY y) AS c FROM s)
+      SELECT * FROM (SELECT w.* FROM w WHERE w.k IN (SELECT k FROM s)) {m}""",
 }
 """Each of them gives a pattern all events."""
 
