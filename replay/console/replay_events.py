@@ -165,7 +165,7 @@ def _check_asks_of(stream: str, query: str) -> None:
             "push the events of each to replay.online in Python",
             param_hint="--query",
         )
-    if read != (stream,):
+    if read and read != (stream,):  # without FROM, it is told when it is asked
         raise typer.BadParameter(
             f"the replay hands out the events of '{stream}', and the query reads '{read[0]}'; "
             f"replay that stream, or write FROM {stream}",

@@ -119,6 +119,12 @@ def test_a_query_over_two_streams_is_refused_by_their_names(command: Commands) -
     assert "reads s, other" in done.words
 
 
+def test_a_query_without_a_stream_is_refused(command: Commands) -> None:
+    done = command("replay", "s", "--query", "SELECT 1 + 1")
+    assert (done.code, done.out) == (1, "")
+    assert "a SELECT without FROM has no events to wait for" in done.err
+
+
 @pytest.mark.parametrize("source", ["other", "S"])
 def test_a_query_over_another_stream_is_not_answered_by_the_events_of_this_one(
     command: Commands, source: str
