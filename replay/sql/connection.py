@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from replay.errors import LimitExceededError
+from replay.errors import LimitExceededError, QueryError
 from replay.language.tokens import in_quotes
 from replay.limits import check_limits, resident_bytes
 from replay.sql.overrides import OVERRIDES
@@ -87,7 +87,7 @@ class _Worker:
         try:
             # Of a session of its own, it hears no Ctrl-C of the terminal.
             self.process = subprocess.Popen(  # noqa: S603 -- our own script
-                [sys.executable, "-P", str(script), str(other.fileno()), str(os.getpid())],
+                [sys.executable, "-P", script, str(other.fileno()), str(os.getpid()), self.folder],
                 pass_fds=(other.fileno(),),
                 env={**os.environ, "PYTHONPATH": searched},
                 stdin=subprocess.DEVNULL,
@@ -124,7 +124,10 @@ def _taken() -> _Worker:
             atexit.register(_end_idle, process)
         waiting = _idle[process]
         worker = waiting.pop() if waiting else None
-    return _Worker() if worker is None or worker.process.poll() is not None else worker
+    if worker is not None and worker.process.poll() is not None:  # somebody ended it
+        worker.end()
+        worker = None
+    return _Worker() if worker is None else worker
 
 
 def _end_idle(process: int) -> None:
@@ -143,6 +146,7 @@ class Session:
     def __init__(self, allowed: Allowed) -> None:
         self._worker: _Worker | None = _taken()
         self._resident = 0
+        self._over: Exception = DuckDBError("the process in which DuckDB worked was ended")
         self._ask("open", allowed.config(self._worker.folder), allowed.words())
         self._resident = resident_bytes(self._worker.process.pid)
 
@@ -186,7 +190,7 @@ class Session:
     def _ask(self, name: str, *arguments: object, **options: object) -> Any:
         worker = self._worker
         if worker is None:
-            raise DuckDBError("the process in which DuckDB worked was ended")
+            raise self._over
         try:
             request = pickle.dumps((name, arguments, options))
         except (AttributeError, TypeError, pickle.PicklingError) as error:
@@ -199,7 +203,8 @@ class Session:
             is_done, answer = worker.channel.recv()
         except (EOFError, OSError) as error:
             self._end(worker)
-            raise _ended(worker.process.returncode) from error
+            self._over = _ended(worker.process.returncode)
+            raise self._over from error
         except BaseException:
             self._end(worker)
             raise
@@ -218,7 +223,8 @@ def _ended(code: int) -> Exception:
         return LimitExceededError(
             "memory", "the system ended DuckDB's part of the query, which needs too much memory"
         )
-    return DuckDBError(f"the process in which DuckDB worked ended with exit status {code}")
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit status {code}"
+    return QueryError(f"the process in which DuckDB ran a part of the query {how}; ask again")
 
 
 def _packed(schema: pa.Schema, *batches: pa.RecordBatch) -> bytes:

@@ -39,7 +39,11 @@ _NOT_GROUPED = re.compile(r'column "?(.+?)"? must appear in the GROUP BY clause'
 _TYPES = ("BIGINT", "BOOLEAN", "DATE", "DECIMAL", "DOUBLE", "INTEGER", "TIMESTAMP", "VARCHAR")
 """Those that are meant most often."""
 
-_MEMORY = re.compile(r"out of memory|failed to allocate", re.IGNORECASE)
+_MEMORY = re.compile(
+    r"out of memory|failed to allocate|could not allocate|maximum allowed vector size|"
+    r"maximum total string size",
+    re.IGNORECASE,
+)
 
 
 def told(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import signal
 import sys
 import threading
@@ -112,14 +113,23 @@ def serve(channel: Connection) -> None:
         channel.send(answer)
 
 
-def _end_with(parent: int) -> None:
-    """End this process once that of another number is not its parent any more."""
+def _end_with(parent: int, folder: str) -> None:
+    """End this process, with its folder, once that of another number is not its parent any more."""
     while os.getppid() == parent:
         sleep(_PARENT_S)
+    shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
 
 
-if __name__ == "__main__":
+def main(channel: str, parent: str, folder: str) -> None:
+    """Serve a process, and leave nothing behind if that ends without having ended this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
-    serve(Connection(int(sys.argv[1])))
+    threading.Thread(target=_end_with, args=(int(parent), folder), daemon=True).start()
+    try:
+        serve(Connection(int(channel)))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

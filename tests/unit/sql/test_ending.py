@@ -2,16 +2,19 @@
 
 import os
 import resource
+import subprocess
+import sys
 from _thread import interrupt_main
-from signal import SIGINT, SIGKILL, default_int_handler, signal
+from signal import SIGINT, SIGKILL, SIGTERM, default_int_handler, signal
 from threading import Timer
-from time import perf_counter
+from time import perf_counter, sleep
 
 import pyarrow as pa
 import pytest
 
 import replay
 from replay.errors import LimitExceededError, QueryError
+from replay.sql import connection
 from replay.sql.connection import Allowed, Session
 
 EVENTS = {"s": pa.table({"t": range(3000), "u": ["ab"] * 3000})}
@@ -80,6 +83,55 @@ def test_a_process_that_the_system_ended_is_told_and_the_next_statement_has_anot
     session = Session(Allowed((), 1, None))
     assert session.execute("SELECT 1", {}) == [(1,)]
     session.close()
+
+
+def test_a_process_that_somebody_ended_is_told_by_its_signal():
+    session = Session(Allowed((), 1, None))
+    os.kill(session._worker.process.pid, SIGTERM)
+    for _ in range(2):
+        with pytest.raises(QueryError, match="ended by signal 15; ask again"):
+            session.execute("SELECT 1", {})
+    session.close()
+
+
+def test_a_process_that_was_ended_while_it_waited_leaves_no_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    while connection._idle.get(os.getpid()):
+        connection._idle[os.getpid()].pop().end()
+    Session(Allowed((), 1, None)).close()
+    (folder,) = tmp_path.iterdir()
+    worker = connection._idle[os.getpid()][0]
+    worker.process.kill()
+    worker.process.wait()
+    assert ask("length(u)").table["v"][0].as_py() == 2
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
+def test_a_process_that_ends_without_a_word_leaves_no_folder(tmp_path, end):
+    text = (
+        "import os; from replay.sql.connection import Allowed, Session;"
+        f"Session(Allowed((), 1, None)).close(); {end}"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", text], env=environment, check=False)
+    until = perf_counter() + 20
+    while list(tmp_path.iterdir()) and perf_counter() < until:
+        sleep(0.02)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("memory", [1, 100_000])
+def test_memory_that_holds_not_one_block_of_duckdb_is_a_limit(memory):
+    with pytest.raises(LimitExceededError, match="more memory than it may have"):
+        ask("length(u)", memory=memory)
+
+
+def test_texts_that_no_array_of_arrow_holds_are_a_limit():
+    with pytest.raises(LimitExceededError, match="more memory than it may have"):
+        replay.query(
+            {"s": EVENTS["s"].slice(0, 3)}, f"SELECT repeat('x', 800000000), {OVER} FROM s"
+        )
 
 
 def test_a_value_that_no_process_takes_is_refused_and_leaves_duckdb_there():
