@@ -407,10 +407,15 @@ def to_matches(
     )
 
 
+_ROW_BYTES = 32
+"""About what a row of a match takes, without those it looks at."""
+
+
 def _rows(found: Found, searched: Segments, row_offsets: tuple[int, ...]) -> MatchRows:
     lengths = found.last - found.first + 1
     counts = np.maximum(lengths, 1)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    check_limits(n_bytes=int(offsets[-1]) * (_ROW_BYTES + 8 * len(row_offsets)))
     rows = np.arange(offsets[-1]) + np.repeat(found.first - offsets[:-1], counts)
     segments = np.repeat(found.segment, counts)
     mapped = np.repeat(lengths > 0, counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -160,3 +161,16 @@ def test_memory_that_cannot_be_had_is_told_as_a_limit(
     monkeypatch.setattr("replay.operators.outer.evaluate", no_room)
     with pytest.raises(LimitExceededError, match="more memory than this process can have"):
         replay.query({"s": table}, "SELECT x + 1 AS y FROM s")
+
+
+def test_rows_of_long_matches_are_not_made_beyond_the_memory_allowed():
+    events = {"s": pa.table({"t": range(8000), "u": ["ab"] * 8000})}
+    long = "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY t MEASURES ARRAY_AGG(A.u) AS x "
+    long += "AFTER MATCH SKIP TO NEXT ROW PATTERN (A+) DEFINE A AS t >= 0)"
+    tracemalloc.start()
+    try:
+        with pytest.raises(LimitExceededError, match="limit --memory"):
+            replay.query(events, long, memory="500MB")
+        assert tracemalloc.get_traced_memory()[1] < 500_000_000
+    finally:
+        tracemalloc.stop()
