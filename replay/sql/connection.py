@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import pickle
 import shutil
@@ -223,8 +224,17 @@ def _ended(code: int) -> Exception:
         return LimitExceededError(
             "memory", "the system ended DuckDB's part of the query, which needs too much memory"
         )
+    if not _has_duckdb():
+        return QueryError("ordinary SQL needs the package duckdb; run: pip install 'duckdb>=2.0'")
     how = f"was ended by signal {-code}" if code < 0 else f"ended with exit status {code}"
     return QueryError(f"the process in which DuckDB ran a part of the query {how}; ask again")
+
+
+def _has_duckdb() -> bool:
+    try:
+        return importlib.util.find_spec("duckdb") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _packed(schema: pa.Schema, *batches: pa.RecordBatch) -> bytes:

@@ -94,6 +94,14 @@ def test_a_process_that_somebody_ended_is_told_by_its_signal():
     session.close()
 
 
+def test_a_process_that_finds_no_duckdb_names_the_package(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    session = Session(Allowed((), 1, None))
+    os.kill(session._worker.process.pid, SIGTERM)
+    with pytest.raises(QueryError, match="pip install 'duckdb"):
+        session.execute("SELECT 1", {})
+
+
 def test_a_process_that_was_ended_while_it_waited_leaves_no_folder(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     while connection._idle.get(os.getpid()):
