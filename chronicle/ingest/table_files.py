@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from chronicle.errors import SourceError
@@ -27,6 +28,7 @@ from chronicle.ingest.sources import (
     check_column_names,
     format_of,
 )
+from chronicle.type_names import sql_type
 from chronicle.words import number_of
 
 
@@ -68,20 +70,21 @@ class TextTable:
             records = open_records(path, self.plan, columns=names)
             for batch in records:
                 self.look()
-                self._check_plain(batch, records, shown)
-                columns = [read_cells(batch.cells[one.name], one.type)[0] for one in self.schema]
+                columns = [self._column(one, batch, records, shown) for one in self.schema]
                 yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
             _check_all_taken(records, shown)
 
-    def _check_plain(self, batch: RecordBatch, records: Records, shown: str) -> None:
-        """Refuse an object or an array in a column that has plain values elsewhere."""
-        for name in batch.nested.keys() & set(self.schema.names):
-            row = batch.first + batch.nested[name].to_pylist().index(True)
-            line = next(iter(records.places([row]))).line
-            raise SourceError(
-                f"line {line:,} of '{shown}': column '{name}' holds an object or an array, and "
-                f"plain values elsewhere; {_REMEDY}"
-            )
+    def _column(self, one: pa.Field, batch: RecordBatch, records: Records, shown: str) -> pa.Array:
+        """Return the values of a column, each of whose cells has one."""
+        values, bad = read_cells(batch.cells[one.name], one.type)
+        why = f"does not parse as {sql_type(one.type)}"
+        if one.name in batch.nested:
+            bad = batch.nested[one.name].to_numpy(zero_copy_only=False)
+            why = "holds an object or an array, and plain values elsewhere"
+        if bad.any():
+            line = next(iter(records.places([batch.first + int(np.argmax(bad))]))).line
+            raise SourceError(f"line {line:,} of '{shown}': column '{one.name}' {why}; {_REMEDY}")
+        return values
 
 
 _REMEDY = (

@@ -79,6 +79,7 @@ def test_types_are_those_of_all_cells_of_all_files(tmp_path: Path) -> None:
         ("a.jsonl", b'{"a":1}\n{"a":1,"a":2}\n', "line 2 of 'a.jsonl': .* key 'a' twice"),
         ("a.jsonl", b'{"a":1}\n{"a":\n', "line 2 of 'a.jsonl': the record does not parse"),
         ("a.jsonl", b'{"a":1}\n{"a":[1]}\n', "line 2 of 'a.jsonl': column 'a' holds an object or"),
+        ("a.jsonl", b'{"a":1.5}\n{"a":1e400}\n', "line 2 of 'a.jsonl': .* not parse as DOUBLE"),
         ("a.json", b"[]", "holds no record"),
         ("a.json", b'{\n"a":1}\n', "spreads its records over lines"),
         ("a.json", b'{"a":{"b":1}}\n', "all fields of 'a.json' hold objects"),
