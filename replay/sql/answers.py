@@ -86,7 +86,7 @@ def _converted(column: pa.Array, name: str, duck: str) -> pa.Array:
                 "CAST(… AS DECIMAL(38, 0)) or CAST(… AS DOUBLE)"
             ) from error
     kind = column.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+    if kind != pa.timestamp("ns") and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
         _check_years(column, name)
     if duck == _INTERVAL:
         return _durations(column, name)
