@@ -13,6 +13,7 @@ import pyarrow.types as pat
 from chronicle.errors import SchemaError
 from chronicle.foreign_text import first_line
 from chronicle.time import cut_to_us
+from chronicle.words import number_of
 
 _UNNAMED_INDEX = "__index_level_"
 """How Arrow calls a column that it makes of a pandas index without a name."""
@@ -70,8 +71,8 @@ def _in_our_types(table: pa.Table, what: str) -> pa.Table:
             column, n_cut = cut_to_us(column)
             if n_cut:
                 warnings.warn(
-                    f"{n_cut:,} times in column '{field.name}' of {what} are finer than a "
-                    "microsecond; they were cut to microseconds",
+                    f"{number_of(n_cut, 'time')} in column '{field.name}' of {what} "
+                    f"{'was' if n_cut == 1 else 'were'} finer than a microsecond, and cut to it",
                     stacklevel=4,
                 )
         if column.type != field.type:

@@ -21,7 +21,7 @@ from replay.console import (
     take,
     tend,
 )
-from replay.console.show import INTERRUPTED, say, show_anywhere
+from replay.console.show import INTERRUPTED, say, say_warnings, show_anywhere
 from replay.console.startup import collect_seldom, ending_at_sigterm, tell_compiling
 
 _ENDED_EARLY = {
@@ -140,6 +140,7 @@ def _as_argument(word: str) -> str:
 def main() -> None:
     """Run the command line; stated failures become one sentence on stderr and exit code 1."""
     show_anywhere()
+    say_warnings()
     collect_seldom()
     tell_compiling()
     with ending_at_sigterm():

@@ -7,6 +7,7 @@ import io
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -122,6 +123,11 @@ def _to_plain(error: UnicodeError) -> tuple[str, int]:
 def say(text: str) -> None:
     """Write words for a person to stderr."""
     print(visible(text), file=sys.stderr, flush=True)
+
+
+def say_warnings() -> None:
+    """Have Python's warnings shown as words: who runs a command has not written its code."""
+    warnings.showwarning = lambda message, *_: say(f"warning: {message}")
 
 
 def warn(fault: str | None) -> None:

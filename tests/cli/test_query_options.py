@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -215,3 +217,16 @@ def test_a_duration_is_read_in_words(text: str, seconds: int) -> None:
 def test_what_is_no_duration_is_told(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="is no duration"):
         duration(text, hint="--retain")
+
+
+def test_times_finer_than_microseconds_are_told_in_words(command: Commands, tmp_path: Path) -> None:
+    path = tmp_path / "fine.parquet"
+    pq.write_table(pa.table({"at": pa.array([1, 1000], pa.timestamp("ns"))}), path)
+    with warnings.catch_warnings(action="default"):
+        done = command("query", "SELECT at FROM n", "--table", f"n={path}")
+    told = "1 time in column 'at' of table 'n' was finer than a microsecond, and cut to it"
+    assert done.err == f"warning: {told}\n"
+    # Python's datetime has no nanoseconds, and without pandas Arrow fails to make one of them.
+    with patch("pyarrow.lib._pandas_api", SimpleNamespace(have_pandas=False)):
+        done = command("query", f"SELECT at FROM '{path}'")
+    assert_refused(done, "a time between two microseconds")

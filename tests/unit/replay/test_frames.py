@@ -128,7 +128,7 @@ def test_times_of_pandas_are_taken_where_microseconds_hold_them(tmp_path):
 
 def test_times_finer_than_microseconds_are_cut_and_counted():
     frame = pd.DataFrame({"t": pd.to_datetime([-1, 1001, 3000], unit="ns"), "x": [1.0, 2.0, 3.0]})
-    with pytest.warns(UserWarning, match="2 times in column 't' of table 's' are finer .* cut"):
+    with pytest.warns(UserWarning, match="2 times in column 't' of table 's' were finer .* cut"):
         found = chronicle.query({"s": frame}, "SELECT t FROM s")
     assert found.table["t"].cast(pa.int64()).to_pylist() == [-1, 1, 3]
 
