@@ -17,6 +17,7 @@ import pyarrow.types as pat
 from chronicle.append_report import AppendReport
 from chronicle.derived import DerivedWriter
 from chronicle.errors import SourceError
+from chronicle.ingest.cells import is_like_a_name, is_number
 from chronicle.ingest.local import find_files
 from chronicle.ingest.raw_text import RecordBatch
 from chronicle.ingest.read_files import (
@@ -47,6 +48,7 @@ from chronicle.ingest.typed_files import common_schema, read_schemas, read_typed
 from chronicle.maintenance.compaction import tidied
 from chronicle.store import Stream
 from chronicle.time import cut_to_us, time_type
+from chronicle.type_names import sql_type
 from chronicle.words import because, number_of
 from chronicle.write.append import append
 from chronicle.write.quarantine import (
@@ -255,6 +257,12 @@ class _Reader:
         names = rows.cells[ROW].to_pylist()
         same = [row for row in kept.tolist() if self.unmended.get(names[row]) == texts[row]]
         self.reasons += ["the row is as it was put aside"] * len(same)
+        for one in self.stream.schema:
+            cells = rows.cells[one.name]
+            if one.name != time and is_number(one.type) and pat.is_string(cells.type):
+                n_names = int(np.count_nonzero(is_like_a_name(cells)[kept]))
+                why = f"column '{one.name}' is {sql_type(one.type)}, which drops a 0 or + in front"
+                self.reasons += [why] * n_names
         return events, kept
 
 

@@ -414,6 +414,16 @@ def test_mended_cells_are_read_as_they_were_and_others_stay_in_quarantine(
     assert quarantined(stream).num_rows == 0
 
 
+def test_digits_behind_a_0_or_plus_are_no_number_of_a_mended_row(tmp_path: Path) -> None:
+    stream = aside(tmp_path, "g.csv", HEAD + "1;1;a\n2;x;b\n", "t BIGINT", delimiter=";")
+    for text in ("01067", "+49"):
+        file = handed_out(stream, tmp_path / "m.csv", {"w": text})
+        with pytest.raises(SourceError, match=r"column 'w' is DOUBLE, which drops a 0 or \+"):
+            put_back(stream, file)
+    put_back(stream, handed_out(stream, tmp_path / "m.csv", {"w": "1067"}))
+    assert last(stream)[1] == 1067
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_texts_of_other_formats_are_read_as_they_were_and_their_numbers_as_they_stand(
     tmp_path: Path, ending: str
