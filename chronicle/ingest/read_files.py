@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -27,7 +28,7 @@ from chronicle.ingest.typed_files import read_typed
 from chronicle.paths import repeated
 from chronicle.time import cut_to_us, to_us
 from chronicle.type_names import sql_type
-from chronicle.write.quarantine import to_json
+from chronicle.write.quarantine import cells_of_text, to_json
 
 _FAULTS_TOGETHER = 1 << 14
 
@@ -90,6 +91,11 @@ def _with_constants(
         for one in plan.schema
     ]
     helpers = [batch.column(name) for name in HELPERS.names]
+    if batch.column(REASON).null_count < n:
+        texts = pc.coalesce(batch.column(CELLS), batch.column(RECORD)).to_pylist()
+        told = {name: None if one.as_py() is None else str(one) for name, one in constants.items()}
+        cells = [json.dumps({**cells_of_text(text or ""), **told}) for text in texts]
+        helpers[HELPERS.names.index(CELLS)] = pa.array(cells, pa.string())
     names = [*plan.schema.names, *HELPERS.names]
     return pa.RecordBatch.from_arrays([*columns, *helpers], names=names)
 

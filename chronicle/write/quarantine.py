@@ -260,7 +260,7 @@ def to_mend(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     of bytes, which a record shows but does not hold.
     """
     texts = pc.coalesce(rows.column(CELLS), rows.column(RECORD)).to_pylist()
-    records = [_cells(text) for text in texts]
+    records = [cells_of_text(text) for text in texts]
     rows = rows.select(ROWS_SCHEMA.names)
     for field in schema:
         is_held = not pa.types.is_binary(field.type)
@@ -269,7 +269,8 @@ def to_mend(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return rows
 
 
-def _cells(record: str) -> Mapping[str, Any]:
+def cells_of_text(record: str) -> Mapping[str, Any]:
+    """Return the cells that a record of JSON has by column; none of other text. Pure."""
     try:
         cells = parse_json(record)
     except ValueError:

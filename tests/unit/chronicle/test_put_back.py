@@ -414,6 +414,22 @@ def test_mended_cells_are_read_as_they_were_and_others_stay_in_quarantine(
     assert quarantined(stream).num_rows == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.csv", "t,v\n1,1\n2,x\n"), ("a.jsonl", '{"t":1,"v":1}\n{"t":2,"v":"x"}\n')],
+)
+def test_columns_of_folders_belong_to_a_row_that_is_put_back(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    folder = tmp_path / "in" / "site=A1"
+    folder.mkdir(parents=True)
+    (folder / name).write_text(content)
+    store = create_store(tmp_path / "store")
+    append_files(store, "s", [tmp_path / "in"], AppendOptions(time="t", schema="v BIGINT"))
+    put_back(store.stream("s"), handed_out(store.stream("s"), tmp_path / "m.csv", {"v": "2"}))
+    assert last(store.stream("s")) == (2, 2, "A1")
+
+
 def test_digits_behind_a_0_or_plus_are_no_number_of_a_mended_row(tmp_path: Path) -> None:
     stream = aside(tmp_path, "g.csv", HEAD + "1;1;a\n2;x;b\n", "t BIGINT", delimiter=";")
     for text in ("01067", "+49"):
