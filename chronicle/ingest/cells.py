@@ -475,6 +475,16 @@ def is_like_a_name(cells: pa.Array, kind: str = "int") -> Mask:
     return could
 
 
+def may_lose_digits(cells: pa.Array) -> Mask:
+    """Return which cells are whole numbers that a double may not hold to the last digit."""
+    if pat.is_string(cells.type):
+        return is_like_a_name(cells, "double") & ~is_like_a_name(cells)
+    if pat.is_integer(cells.type):
+        limit = pa.scalar(EXACT_INTEGER_MAX, pa.int64())
+        return _where(pc.or_(pc.greater(cells, limit), pc.less(cells, pc.negate(limit))))
+    return np.zeros(len(cells), bool)
+
+
 def _largest(values: pa.Array) -> int:
     found = pc.min_max(values).as_py()
     return max(abs(int(found["min"] or 0)), abs(int(found["max"] or 0)))

@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from chronicle.errors import SchemaError
-from chronicle.ingest.cells import Guess, as_text, is_like_a_name, is_number, read_cells
+from chronicle.ingest.cells import (
+    Guess,
+    as_text,
+    is_like_a_name,
+    is_number,
+    may_lose_digits,
+    read_cells,
+)
 from chronicle.ingest.helper_columns import CELLS, HELPERS, LINE, REASON, RECORD
 from chronicle.ingest.local_times import Folds, infer_folds
 from chronicle.ingest.raw_text import Place, RecordBatch
@@ -167,8 +174,8 @@ class Refusal:
     column: str
     text: str | None
     """None where the stream has no such column."""
-    is_name: bool = False
-    """Whether it is a number but for how it begins."""
+    loss: str = ""
+    """What it would lose as a number, though it is one; empty if it is none of the column."""
 
 
 def to_events(
@@ -193,7 +200,7 @@ def to_events(
             deep = batch.nested[one.name].to_numpy(zero_copy_only=False)
             reasons[deep] = f"column '{one.name}' holds an object or an array"
         if one.name in plan.firm:
-            _refuse_names(batch, one.name, bad, refusals)
+            _refuse_losses(batch, one.name, values, bad, refusals)
         if bad.any():
             if one.name in plan.firm and pat.is_integer(one.type):
                 _refuse_fractions(batch, one.name, bad, plan, refusals)
@@ -242,17 +249,28 @@ def _has_comma(
     return ~read_cells(cells, data_type, decimal_comma=True)[1]
 
 
-def _refuse_names(
-    batch: RecordBatch, name: str, bad: npt.NDArray[np.bool_], refusals: list[Refusal]
+def _refuse_losses(
+    batch: RecordBatch,
+    name: str,
+    values: pa.Array,
+    bad: npt.NDArray[np.bool_],
+    refusals: list[Refusal],
 ) -> None:
-    """Refuse digits behind a 0 or + in a column of numbers: as numbers they would lose these."""
+    """Refuse cells that a column of numbers would hold without a sign or digit of theirs."""
     cells = batch.cells[name]
-    if not pat.is_string(cells.type):
-        return
-    rows = np.flatnonzero(is_like_a_name(cells) & ~bad)
-    if len(rows):
-        row = int(rows[0])
-        refusals.append(Refusal(batch.first + row, name, str(cells[row].as_py()), is_name=True))
+    if pat.is_string(cells.type):
+        rows = np.flatnonzero(is_like_a_name(cells) & ~bad)
+        if len(rows):
+            loss = "digits behind a 0 or + may be a name, as of a town or a telephone"
+            row = int(rows[0])
+            refusals.append(Refusal(batch.first + row, name, str(cells[row].as_py()), loss))
+    if pat.is_floating(values.type):
+        for row in np.flatnonzero(may_lose_digits(cells) & ~bad).tolist():
+            written, held = int(cells[row].as_py()), int(values[row].as_py())
+            if written != held:
+                loss = f"as a number it would be {held}"
+                refusals.append(Refusal(batch.first + row, name, str(written), loss))
+                return
 
 
 def _refuse_fractions(
@@ -289,11 +307,11 @@ def raise_first(
         f"line {place.line:,} of '{where}' holds '{first.text}' in column '{first.column}', which "
         f"is {data_type} in the stream"
     )
-    if first.is_name:
+    if first.loss:
         raise SchemaError(
-            f"{found}: digits behind a 0 or + may be a name, as of a town or a telephone; nothing "
-            "was taken: take the files into a new stream, where the column is STRING, or state "
-            f"--schema '{first.column} {data_type}' to take them as numbers"
+            f"{found}: {first.loss}; nothing was taken: take the files into a new stream, where "
+            f"the column is STRING, or state --schema '{first.column} {data_type}' to take them as "
+            "numbers"
         )
     raise SchemaError(
         f"{found}; nothing was taken: take the files into a new stream whose --schema says "

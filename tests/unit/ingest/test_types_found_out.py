@@ -169,3 +169,18 @@ def test_lines_before_the_header_are_named(tmp_path: Path) -> None:
     path.write_text("# made by a logger\n# unit: s\nt;v\n1;2\n")
     with pytest.raises(Exception, match=r"is its line 3; cut off .* \(tail -n \+3\)"):
         read([path])
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+@pytest.mark.parametrize("beside", ["", "0.5"])
+def test_digits_that_a_column_of_doubles_cannot_hold_are_refused_unless_it_is_stated(
+    tmp_path: Path, name: str, beside: str
+) -> None:
+    stream = pa.schema([("t", pa.int64()), ("v", pa.float64())])
+    cells = ["9007199254740992", "10000000000000000", *([beside] if beside else [])]
+    found = read(written(tmp_path / name, cells), stream)
+    assert found.events.column("v").to_pylist() == [float(cell) for cell in cells]
+    odd = written(tmp_path / name, [*cells, "9007199254740993"])
+    with pytest.raises(SchemaError, match=r"'9007199254740993'.*it would be 9007199254740992;"):
+        read(odd, stream)
+    assert read(odd, stream, schema="v DOUBLE").events.num_rows == len(cells) + 1

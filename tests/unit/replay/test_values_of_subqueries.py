@@ -126,7 +126,7 @@ OF_DUCKDB = "(SELECT t, x FROM s WHERE x IN (SELECT x FROM s)) MATCH_RECOGNIZE"
     ["w AS (SELECT MIN(x) AS x FROM s)", "w AS (SELECT 1 AS x UNION SELECT 9)", "s AS (FROM s)"],
 )
 def test_a_subquery_reads_with_where_duckdb_answers_what_is_matched(named: str) -> None:
-    read = named.split()[0]
+    read = named.split(maxsplit=1)[0]
     sql = PATTERN.replace("s MATCH_RECOGNIZE", OF_DUCKDB).format(f"x > (SELECT MIN(x) FROM {read})")
     assert asked(TABLES, f"WITH {named} {sql}") == [0, 3, 4, 5]
 
