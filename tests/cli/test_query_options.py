@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 import typer
 
 from replay.console.options import duration, size
+from replay.console.show import undisguised
 from tests.cli.commands import Commands, assert_refused, write
 
 FIRST = "SELECT t, a FROM s WHERE t < 2"
@@ -158,7 +160,7 @@ def test_a_terminal_leaves_columns_out_and_a_pipe_none(
 ) -> None:
     piped = command("query", WIDE, "--rows", "2").out
     monkeypatch.setenv("COLUMNS", "80")
-    with patch("sys.stdout.isatty", return_value=True):
+    with patch.object(undisguised(sys.stdout), "isatty", return_value=True):
         shown = command("query", WIDE, "--rows", "2").out
     assert "column_19" in piped.splitlines()[0]
     *table, rows, columns = shown.splitlines()

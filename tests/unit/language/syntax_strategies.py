@@ -118,6 +118,12 @@ def compound(inner):
             st.none() | scopes,
             maybe,
         ),
+        *_navigations(inner, maybe),
+    )
+
+
+def _navigations(inner, maybe):
+    return (
         st.builds(syntax.Navigation, st.sampled_from(["PREV", "NEXT"]), inner, maybe),
         st.builds(
             syntax.Navigation,
