@@ -176,8 +176,8 @@ def _arrow_batches(path: Path) -> Iterator[pa.RecordBatch]:
     except (pa.ArrowException, OSError) as error:
         reason = first_line(str(error))
         raise SourceError(
-            f"'{path}' cannot be read as Arrow file or stream ({reason}); restore it, or leave it "
-            "out"
+            f"'{path}' is no Arrow file or stream, or is damaged ({reason}); restore it, or "
+            "leave it out"
         ) from error
 
 
