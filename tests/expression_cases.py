@@ -259,6 +259,8 @@ _DAY = 86_400_000_000
 _TIME_TYPES = {"W": "TIMESTAMP", "Z": "TIMESTAMP WITH TIME ZONE", "D": "DATE"}
 _YEAR_1 = int(dt.datetime(1, 1, 1, tzinfo=dt.UTC).timestamp()) * 10**6
 _YEAR_10000 = (int(dt.datetime(9999, 12, 31, tzinfo=dt.UTC).timestamp()) + 86_400) * 10**6
+_ENDLESS = -1
+"""Stands for DuckDB's infinite times: none of the cases has this one."""
 _YEAR_2 = int(dt.datetime(2, 1, 1, tzinfo=dt.UTC).timestamp()) * 10**6
 
 
@@ -338,7 +340,9 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 def _in_numbers(node: Node) -> str:
     """Return a node for DuckDB, times as numbers, since not all are times of an answer."""
-    return f"TRY(epoch_us({node.tried}))" if node.kind in _TIME_TYPES else node.tried
+    if node.kind not in _TIME_TYPES:
+        return node.tried
+    return f"CASE WHEN isinf({node.tried}) THEN {_ENDLESS} ELSE TRY(epoch_us({node.tried})) END"
 
 
 def _row_of(step: Step, of: Sequence[Any], ours: Any, ducks: Any) -> str | None:
